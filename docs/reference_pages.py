@@ -26,7 +26,7 @@ MAIN: Final = {
     "bayescontrol.durable": ("DurableAgent",),
     "bayescontrol.bank": ("Bank", "PlantMode"),
     "bayescontrol.simulators": ("SimulatorMode",),
-    "bayescontrol.lqr": ("LinearQuadratic", "OutputMode"),
+    "bayescontrol.lqr": ("LinearQuadratic",),
     "bayescontrol.alarms": ("Alarm", "Guarded"),
     "bayescontrol.mdp": ("GibbsMDP", "MDP", "Maze"),
     "bayescontrol.finite.parametric": ("ParametricModes",),

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.output_feedback import OutputMode
 
 from bayescontrol import (
     BernoulliBandit,
@@ -21,7 +22,7 @@ from bayescontrol.beliefs import InteractingBelief, SwitchingBelief
 from bayescontrol.durable.driver import Driver, posterior_summary
 from bayescontrol.errors import MissingCapability
 from bayescontrol.finite.tabulate import tabulate
-from bayescontrol.lqr import LinearSystem, OutputMode
+from bayescontrol.lqr import LinearSystem
 from bayescontrol.modes import ModeEnvironment
 from bayescontrol.testing import LawBroken, check_mode
 
@@ -69,7 +70,7 @@ def levers(wrap: Wrap) -> list[Any]:
 
 def cart(push: float) -> OutputMode:
     system = LinearSystem([[1.0, 1.0], [0.0, 0.9]], [[0.0], [push]], np.eye(2), [[1]])
-    return OutputMode(system, C=[[1, 0]], V=[[1]], covariance=np.eye(2))
+    return OutputMode(system, C=[[1, 0]], V=[[1]])
 
 
 def witnessed(wrap: Wrap) -> Any:

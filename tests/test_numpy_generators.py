@@ -10,18 +10,12 @@ import pytest
 import bayescontrol
 from bayescontrol import baselines, convergence, entropy, testing
 from bayescontrol.alarms import Alarm, Guarded, KrichevskyTrofimov
-from bayescontrol.bank import Bumpless
+from bayescontrol.bank import Bumpless, PlantMode
 from bayescontrol.beliefs import ParticleBelief, SwitchingBelief
 from bayescontrol.durable import open_agent
 from bayescontrol.finite.tabular import random_modes
 from bayescontrol.gym import Continuing, drive
-from bayescontrol.lqr import (
-    LinearQuadratic,
-    LinearSystem,
-    OutputPlant,
-    SystemPrior,
-    random_system,
-)
+from bayescontrol.lqr import LinearQuadratic, LinearSystem, SystemPrior, random_system
 from bayescontrol.mdp import GibbsMDP, chain_mdp, random_mdp
 from bayescontrol.schedules import Geometric
 from bayescontrol.seeding import Stream
@@ -36,6 +30,7 @@ tables: Any = random_modes(3, seed=0)
 mdp: Any = chain_mdp(3)
 system = LinearSystem([[0.9]], [[1.0]], [[1.0]], [[1.0]])
 linear: Any = LinearQuadratic.on(system, start=[2.0], prior=SystemPrior())
+plant_mode = PlantMode((system.A, system.B, [[1.0]]), system.K, process_noise=1.0, sensor_noise=1.0)
 contextual: Any = bc.LinearBandit(8, features=2)
 coin: Any = bc.DiscreteMode(lambda x: dict.fromkeys(range(50), 0.02), lambda x, a: {1: 0.5, 0: 0.5})
 
@@ -93,9 +88,7 @@ DRAWS: dict[str, Callable[[Any], Any]] = {
     "table environment": lambda rng: tables.environment(0).respond(0, rng),
     "mode environment": lambda rng: coin.environment().respond(0, rng),
     "linear environment": lambda rng: linear.environment(system).respond([1.0], rng).tolist(),
-    "output environment": lambda rng: (
-        OutputPlant(system, [[1.0]], [[1.0]]).respond([1.0], rng).tolist()
-    ),
+    "output environment": lambda rng: plant_mode.environment().respond(1.0, rng),
     "noisy plant": lambda rng: CARTPOLE.environment(0, process=1.0).respond(1, rng).tolist(),
     "schedule": lambda rng: bc.ControlRule(
         bc.FiniteBelief([coin, coin]), schedule=Geometric(0.5)

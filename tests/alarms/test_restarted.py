@@ -28,10 +28,11 @@ from bayescontrol.alarms import (
     alarm_evidence,
 )
 from bayescontrol.bandits.regression import RewardAndContext
+from bayescontrol.bank import Bank, PlantMode
 from bayescontrol.beliefs.particles import ParticleBelief
 from bayescontrol.beliefs.switching import FadingBelief, SwitchingBelief
 from bayescontrol.errors import BadEvidence, IncompatibleState, MissingCapability
-from bayescontrol.lqr import LinearQuadratic, LinearSystem, OutputMode, SystemPrior
+from bayescontrol.lqr import LinearQuadratic, LinearSystem, SystemPrior
 from bayescontrol.mdp import GibbsMDP, MDPModes, chain_mdp
 from bayescontrol.protocols import MISSING
 from bayescontrol.simulators import SimulatorMode, SimulatorNoise, next_state
@@ -364,9 +365,12 @@ def particles() -> ControlRule[Any, Any, Any, Any]:
     return ControlRule(prior)
 
 
-def output_mode(push: float) -> OutputMode:
-    system = LinearSystem([[1, 1], [0, 1]], [[0.0], [push]], np.eye(2), [[1]])
-    return OutputMode(system, C=[[1, 0]], V=[[1]], name=f"push {push}")
+def output_feedback() -> Bank:
+    carts = [LinearSystem([[1, 1], [0, 1]], [[0], [b]], np.eye(2), [[1]]) for b in (1.0, -1.0)]
+    return Bank(
+        PlantMode((cart.A, cart.B, [[1, 0]]), cart.K, process_noise=1.0, sensor_noise=1.0)
+        for cart in carts
+    )
 
 
 COUNTS = KrichevskyTrofimov([0, 1])
@@ -389,8 +393,8 @@ def family(name: str) -> tuple[Any, Any, Any]:
         chains = MDPModes([chain_mdp(3), chain_mdp(3, pays=1)])
         return chains.agent(), KrichevskyTrofimov(4), chains.environment(0)
     if name == "output feedback":
-        modes = [output_mode(1.0), output_mode(-1.0)]
-        return ControlRule(FiniteBelief(modes)), None, modes[0].environment()
+        bank = output_feedback()
+        return bank.agent(), None, bank.environment(0)
     found: dict[str, tuple[Any, Any, Any]] = {
         "tabular": (COINS.agent(), KrichevskyTrofimov(2), COINS.environment(0)),
         "bernoulli": (BernoulliBandit(2).agent(), COUNTS, Answers(win)),

@@ -7,13 +7,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.output_feedback import OutputMode
 
 from bayescontrol import ControlRule, FiniteBelief, Stream, TabularModes
 from bayescontrol._mode_queries import has
 from bayescontrol.alarms import Alarm, Guarded, KrichevskyTrofimov
 from bayescontrol.beliefs import InteractingBelief, SwitchingBelief, mix_gaussians
 from bayescontrol.errors import IncompatibleState, MissingCapability
-from bayescontrol.lqr import LinearSystem, OutputMode
+from bayescontrol.lqr import LinearSystem
 from bayescontrol.protocols import MISSING, StateMixing
 from bayescontrol.testing import check_bad_evidence, check_deterministic, check_save, same_bits
 
@@ -119,7 +120,7 @@ def test_the_posterior_of_the_hazard_finds_the_rate() -> None:
 
 def cart(push: float) -> OutputMode:
     system = LinearSystem([[1.0, 1.0], [0.0, 0.9]], [[0.0], [push]], np.eye(2), [[1]])
-    return OutputMode(system, C=[[1, 0]], V=[[1]], covariance=np.eye(2), name=f"push {push}")
+    return OutputMode(system, C=[[1, 0]], V=[[1]], name=f"push {push}")
 
 
 CARTS = [cart(1.0), cart(-1.0), cart(0.2)]
@@ -215,7 +216,7 @@ def test_a_mode_that_is_ruled_out_does_not_enter_the_mixture() -> None:
             return np.full_like(s, np.nan)
 
     system = CARTS[0].system
-    odd = Odd(system, C=[[1, 0]], V=[[1]], covariance=np.eye(2), name="odd")
+    odd = Odd(system, C=[[1, 0]], V=[[1]], name="odd")
     belief = after(InteractingBelief([*CARTS, odd], hazard=0.1))
     assert np.isfinite(states(belief)).all()
     assert belief.posterior()[3] == pytest.approx(0.025)
@@ -371,7 +372,7 @@ def test_a_mixture_that_fails_changes_nothing() -> None:
             raise ZeroDivisionError
 
     belief: Any = InteractingBelief(
-        [CARTS[0], Failing(CARTS[0].system, [[1, 0]], [[1]], covariance=np.eye(2))],
+        [CARTS[0], Failing(CARTS[0].system, [[1, 0]], [[1]])],
         hazard=[0.1, 0.2],
     )
     before = belief.save()

@@ -8,6 +8,7 @@ import mpmath
 import numpy as np
 import pytest
 from tests.exact import exact_posterior, relative_error
+from tests.kernels.test_finite import priors
 
 from bayescontrol._arrays import FloatArray
 from bayescontrol.beliefs.weights import Weights
@@ -48,34 +49,29 @@ STYLES: tuple[Rows, ...] = (
 )
 
 
-def priors(rng: np.random.Generator, modes: int) -> FloatArray:
-    """Random priors; in every third one a mode has a weight of 1e-200."""
-    p = rng.dirichlet(np.ones(modes))
-    if rng.random() < 1 / 3:
-        p[-1] *= 1e-200
-    return np.asarray(p / p.sum())
-
-
-def histories(
-    style: Rows, seed: int, longest: int, shortest: int = 1
-) -> Iterator[tuple[FloatArray, FloatArray]]:
+def histories(style: Rows, seed: int) -> Iterator[tuple[FloatArray, FloatArray]]:
+    """Priors and the evidence of up to 50 steps."""
     rng = np.random.default_rng(seed)
     while True:
-        modes = int(rng.integers(2, 5))
-        steps = int(rng.integers(shortest, longest + 1))
+        modes, steps = int(rng.integers(2, 5)), int(rng.integers(1, 51))
         yield priors(rng, modes), style(rng, (steps, modes))
+
+
+def weighed(prior: FloatArray, rows: FloatArray, *, log: bool = False) -> FloatArray:
+    """The posterior after these rows of evidence."""
+    weights = Weights(prior)
+    for row in rows:
+        weights.condition(row, log=log)
+    return weights.posterior()
 
 
 @pytest.mark.parametrize("style", STYLES)
 def test_two_thousand_short_histories_match_rational_arithmetic(style: Rows) -> None:
     """5 styles x 2,000 = 10,000 histories of up to 50 steps; weights down to 1e-250."""
     worst, smallest = 0.0, 1.0
-    for prior, rows in islice(histories(style, 11, longest=50), 2000):
-        weighed = Weights(prior)
-        for row in rows:
-            weighed.condition(row)
-        ours, exact = weighed.posterior(), exact_posterior(prior, rows)
-        worst = max(worst, relative_error(ours, exact))
+    for prior, rows in islice(histories(style, 11), 2000):
+        ours = weighed(prior, rows)
+        worst = max(worst, relative_error(ours, exact_posterior(prior, rows)))
         smallest = min(smallest, *(p for p in ours if p > 0.0))
     assert worst <= 1e-12
     assert smallest < 1e-190  # the test covers small weights
@@ -105,14 +101,9 @@ def log_some_impossible(rng: np.random.Generator, shape: tuple[int, int]) -> Flo
 )
 def test_twenty_five_hundred_short_histories_of_logarithms_match_sixty_digits(style: Rows) -> None:
     """4 styles x 2,500 = 10,000 histories; the exact value is computed from the same floats."""
-    worst = 0.0
-    for prior, rows in islice(histories(style, 12, longest=50), 2500):
-        weighed = Weights(prior)
-        for row in rows:
-            weighed.condition(row, log=True)
+    for prior, rows in islice(histories(style, 12), 2500):
         exact = exact_posterior(prior, rows, log=True)
-        worst = max(worst, relative_error(weighed.posterior(), exact))
-    assert worst <= 1e-12
+        assert relative_error(weighed(prior, rows, log=True), exact) <= 1e-12
 
 
 def high_precision(prior: FloatArray, factors: "list[mpmath.mpf]") -> "list[mpmath.mpf]":
@@ -135,12 +126,9 @@ def test_a_hundred_histories_of_three_thousand_steps_match_sixty_digits() -> Non
     with mpmath.workdps(60):
         for _ in range(100):
             prior, rows = priors(rng, 3), 10.0 ** rng.uniform(-5.0, 0.0, (3000, 3))
-            weighed = Weights(prior)
-            for row in rows:
-                weighed.condition(row)
             factors = [mpmath.fprod(map(mpmath.mpf, rows[:, m])) for m in range(3)]
             exact = high_precision(prior, factors)
-            worst = max(worst, error_of(weighed.posterior(), exact))
+            worst = max(worst, error_of(weighed(prior, rows), exact))
             small += sum(1e-250 <= q < 1e-50 for q in exact)
     assert worst <= 1e-12
     assert small > 20  # of 200 modes other than the leading ones
@@ -148,17 +136,12 @@ def test_a_hundred_histories_of_three_thousand_steps_match_sixty_digits() -> Non
 
 def test_a_hundred_histories_of_three_thousand_logarithms_match_sixty_digits() -> None:
     rng = np.random.default_rng(14)
-    worst = 0.0
     with mpmath.workdps(60):
         for _ in range(100):
             prior, rows = priors(rng, 3), rng.normal(-3.0, 3.0, (3000, 3))
-            weighed = Weights(prior)
-            for row in rows:
-                weighed.condition(row, log=True)
-            sums = [mpmath.fsum(map(mpmath.mpf, rows[:, m])) for m in range(3)]
-            factors = [mpmath.exp(s) for s in sums]
-            worst = max(worst, error_of(weighed.posterior(), high_precision(prior, factors)))
-    assert worst <= 1e-12
+            factors = [mpmath.exp(mpmath.fsum(map(mpmath.mpf, rows[:, m]))) for m in range(3)]
+            exact = high_precision(prior, factors)
+            assert error_of(weighed(prior, rows, log=True), exact) <= 1e-12
 
 
 def test_plain_sums_of_logarithms_fail_this_test() -> None:
@@ -174,16 +157,12 @@ def test_plain_sums_of_logarithms_fail_this_test() -> None:
 
 @pytest.mark.parametrize("log", [False, True])
 def test_a_mode_with_weight_1e_minus_2000_recovers_to_one_half(log: bool) -> None:
-    against = np.array([1.0, 1e-5])
+    prior, against = np.array([0.5, 0.5]), np.tile([1.0, 1e-5], (400, 1))
+    rows = np.concatenate([against, against[:, ::-1]])
     if log:
-        against = np.log(against)
-    weighed = Weights(np.array([0.5, 0.5]))
-    for _ in range(400):
-        weighed.condition(against, log)
-    assert weighed.posterior().tolist() == [1.0, 0.0]
-    for _ in range(400):
-        weighed.condition(np.ascontiguousarray(against[::-1]), log)
-    assert weighed.posterior() == pytest.approx([0.5, 0.5], rel=1e-12)
+        rows = np.log(rows)
+    assert weighed(prior, rows[:400], log=log).tolist() == [1.0, 0.0]
+    assert weighed(prior, rows, log=log) == pytest.approx([0.5, 0.5], rel=1e-12)
 
 
 @pytest.mark.parametrize("log", [False, True])
@@ -197,8 +176,8 @@ def test_after_a_million_steps_nine_digits_are_correct(log: bool) -> None:
     counts = np.repeat(rng.integers(30_000, 36_000, 15), 2)
     order = np.repeat(np.arange(30), counts)
     order = np.concatenate([order, rng.integers(0, 30, 1_000_000 - order.size)])
-    weighed = Weights(np.full(4, 0.25))
-    w, e, blocks = weighed.arrays()
+    weights = Weights(np.full(4, 0.25))
+    w, e, blocks = weights.arrays()
     condition = finite.condition_log if log else finite.condition
     farthest = 0
     for t, row in enumerate(map(list(rows).__getitem__, order)):
@@ -216,4 +195,4 @@ def test_after_a_million_steps_nine_digits_are_correct(log: bool) -> None:
         ]
         exact = high_precision(np.full(4, 0.25), factors)
         assert sum(q > 1e-250 for q in exact) >= 2
-        assert error_of(weighed.posterior(), exact) <= 1e-9
+        assert error_of(weights.posterior(), exact) <= 1e-9

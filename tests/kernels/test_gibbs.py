@@ -60,7 +60,7 @@ def learned(mdp: MDP, steps: int, **options: Any) -> GibbsBelief:
 
 def terms_of(belief: GibbsBelief) -> list[Term]:
     """The terms of the joint density, computed from the counts."""
-    mu0, lambda0, p = (float(v) for v in belief.ledger.prior[:3])
+    mu0, lambda0, p = (float(v) for v in belief.ledger.evidence.prior[:3])
     names = belief.states
     place = {x: i for i, x in enumerate(names)}
     observed: dict[tuple[int, int], dict[int, tuple[int, float]]] = defaultdict(dict)

@@ -53,22 +53,15 @@ def without_wedges(layers: random.Layers, draws: int) -> FloatArray:
 @pytest.mark.parametrize("distribution", ["normal", "exponential"])
 def test_the_wedges_between_the_layers_follow_the_density(distribution: str) -> None:
     """Limit 4.75: false-alarm rate 1e-6. It fails if the wedges are not tested against f."""
-    x = np.empty(4_000_000)
-    if distribution == "normal":
-        random.fill_normal(state(), x)
-        layers, r = random.normal_layers(), float(random.NORMAL_R)
-        planted = without_wedges(layers, x.size)
+    x, is_normal = np.empty(4_000_000), distribution == "normal"
+    layers = random.NORMAL if is_normal else random.EXPONENTIAL
+    getattr(random, f"fill_{distribution}")(state(), x)
+    planted, r = without_wedges(layers, x.size), float(layers.inner[0])
+    if is_normal:
         planted[::2] *= -1
 
-        def cdf(t: float) -> float:
-            return math.erf(t / math.sqrt(2))
-    else:
-        random.fill_exponential(state(), x)
-        layers, r = random.exponential_layers(), float(random.EXPONENTIAL_R)
-        planted = without_wedges(layers, x.size)
-
-        def cdf(t: float) -> float:
-            return -math.expm1(-max(t, 0.0))
+    def cdf(t: float) -> float:
+        return math.erf(t / math.sqrt(2)) if is_normal else -math.expm1(-max(t, 0.0))
 
     assert body_z(x, r, cdf) < 4.75
     assert body_z(planted, r, cdf) > 4.75
@@ -76,37 +69,30 @@ def test_the_wedges_between_the_layers_follow_the_density(distribution: str) -> 
 
 @pytest.mark.parametrize("distribution", ["normal", "exponential"])
 def test_layers_have_equal_area_and_end_at_the_top(distribution: str) -> None:
+    is_normal, name = distribution == "normal", distribution.upper()
+    layers = getattr(random, name)
     with mpmath.workdps(40):
-        if distribution == "normal":
-            r, v = random.NORMAL_R, random.NORMAL_V
-            layers = random.normal_layers()
-            tail = mpmath.sqrt(mpmath.pi / 2) * mpmath.erfc(mpmath.mpf(str(r)) / mpmath.sqrt(2))
-        else:
-            r, v = random.EXPONENTIAL_R, random.EXPONENTIAL_V
-            layers = random.exponential_layers()
-            tail = mpmath.exp(-mpmath.mpf(str(r)))
+        r, v = (mpmath.mpf(str(getattr(random, f"{name}_{symbol}"))) for symbol in "RV")
 
         def f(x: mpmath.mpf) -> mpmath.mpf:
-            return mpmath.exp(-x * x / 2) if distribution == "normal" else mpmath.exp(-x)
+            return mpmath.exp(-x * x / 2 if is_normal else -x)
 
-        r, v = mpmath.mpf(str(r)), mpmath.mpf(str(v))
+        tail = f(r)
+        if is_normal:
+            tail = mpmath.sqrt(mpmath.pi / 2) * mpmath.erfc(r / mpmath.sqrt(2))
         assert abs(r * f(r) + tail - v) < mpmath.mpf("1e-35")
         x = r
         for i in range(1, 256):
             assert layers.outer[i] == float(x)
             top = f(x) + v / x
             if i < 255:
-                x = (
-                    mpmath.sqrt(-2 * mpmath.log(top))
-                    if distribution == "normal"
-                    else -mpmath.log(top)
-                )
+                x = mpmath.sqrt(-2 * mpmath.log(top)) if is_normal else -mpmath.log(top)
             assert layers.floor[i] == pytest.approx(float(top - v / mpmath.mpf(layers.outer[i])))
         assert abs(top - 1) < mpmath.mpf("1e-31")
 
 
 def test_tables_fit_together() -> None:
-    for layers in (random.normal_layers(), random.exponential_layers()):
+    for layers in (random.NORMAL, random.EXPONENTIAL):
         assert np.array_equal(layers.outer[1:], layers.inner[:-1])
         assert layers.inner[-1] == 0.0
         np.testing.assert_allclose(layers.floor[1:], (layers.floor + layers.height)[:-1], 1e-15)

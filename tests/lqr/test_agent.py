@@ -208,8 +208,8 @@ def test_costs_are_learned_from_observations() -> None:
     world = LinearPlant(system, cost_noise=0.1)
     interact(agent, world, 800, seed=0)
     assert agent.mode is not None
-    assert np.abs(agent.mode.costs.Q - system.Q).max() < 0.1
-    assert abs(agent.mode.costs.R.item() - 0.5) < 0.1
+    assert np.abs(agent.mode.Q - system.Q).max() < 0.1
+    assert abs(agent.mode.R.item() - 0.5) < 0.1
     assert system.cost(agent.gain) < 1.05 * system.best_cost
 
 

@@ -12,11 +12,9 @@ from bayescontrol.errors import (
     IncompatibleState,
     InvalidSystem,
     MissingCapability,
-    ModelMismatch,
 )
 from bayescontrol.lqr import (
     DeterminantDoubling,
-    LinearAgent,
     LinearPlant,
     LinearQuadratic,
     LinearSystem,
@@ -247,15 +245,9 @@ def test_the_inputs_share_the_cost_of_the_excitation(inputs: int) -> None:
     assert sd @ R @ sd == pytest.approx(2.0 * 3.0**2, rel=1e-9)
 
 
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("setpoint", [3.0, 0.0]),
-        ("limits", (-4, 4)),
-        ("integral", [0.02, 0.0]),
-        ("backup", [[0, 1]]),
-    ],
-)
+@pytest.mark.parametrize(("name", "value"), [
+    ("setpoint", [3.0, 0.0]), ("limits", (-4, 4)), ("integral", [0.02, 0.0]), ("backup", [[0, 1]]),
+])  # fmt: skip
 def test_a_regulator_with_other_settings_refuses_the_saved_state(name: str, value: Any) -> None:
     settings = SETTINGS["all"]
     saved = problem(**settings).agent().save()
@@ -298,20 +290,6 @@ def test_the_default_prior_of_a_changing_plant_is_the_unit_prior() -> None:
     assert problem(start=[1.0, 2.0]).changing(window=5).settings() == explicit.settings()
     with pytest.raises(MissingCapability, match="a learned prior"):
         problem(prior="learned").changing()
-
-
-def test_an_earlier_log_opens_alone_and_says_how_to_open_it_with_the_problem(
-    tmp_path: Path,
-) -> None:
-    """Earlier, `LinearQuadratic(Q, R)` had the unit prior, which its logs store."""
-    store, earlier = f"sqlite:///{tmp_path}/plant.db", problem(prior=SystemPrior())
-    with open_agent(store, "plant", earlier, seed=0) as agent:
-        agent.observe(agent.act().id, [0.5, 0.1])
-    with pytest.raises(ModelMismatch, match=r"prior = .*pass prior=SystemPrior\(\)"):
-        open_agent(store, "plant", problem())
-    for again in (None, earlier):
-        with open_agent(store, "plant", again) as agent:
-            assert type(agent.model.build()) is LinearAgent
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from bayescontrol.errors import (
     BayesControlError,
 )
 from bayescontrol.interaction import both_streams, interact
-from bayescontrol.mdp import MDP, GibbsMDP, Maze, random_mdp, relative_value_iteration
+from bayescontrol.mdp import MDP, GibbsMDP, Maze, policy_iteration, random_mdp
 from bayescontrol.mdp.gibbs import GibbsBelief, GibbsPrior
 from bayescontrol.record import Probe
 from bayescontrol.schedules import Every, doubling, every_step
@@ -285,7 +285,7 @@ LAST = 10_000
 def ratios(layout: str, steps: int, runs: int, **options: Any) -> list[float]:
     """The reward of the last 10,000 steps divided by the optimum, for each run."""
     mdp = Maze(layout).mdp()
-    best = relative_value_iteration(mdp).gain
+    best = policy_iteration(mdp).gain
     earned = []
     for run in range(runs):
         record = interact(

@@ -1,4 +1,4 @@
-"""Gymnasium's FrozenLake and CliffWalking, unmodified and made continuing by `Autoreset`.
+"""Gymnasium's FrozenLake and CliffWalking, made continuing with a pause.
 
     x ends an episode    the next step leads to the start and pays nothing, for every action
 
@@ -11,61 +11,20 @@ from typing import Any
 import numpy as np
 import pytest
 
+pytest.importorskip("gymnasium")
+from tests.gym.test_running import CLIFF, LAKE, make, table
+
+from bayescontrol.gym import Continuing
 from bayescontrol.interaction import interact
-from bayescontrol.mdp import MDP, GibbsMDP, Step, policy_iteration
+from bayescontrol.mdp import MDP, GibbsMDP, policy_iteration
 from bayescontrol.mdp.gibbs import GibbsBelief, GibbsPrior
-from bayescontrol.mdp.planning import require_communicating
+from bayescontrol.mdp.planning import closed_classes
 from bayescontrol.record import Record
-from bayescontrol.seeding import Stream
 
-gymnasium = pytest.importorskip("gymnasium")
-
-LAKE = "FrozenLake-v1"
-CLIFF = max(key for key in gymnasium.registry if key.startswith("CliffWalking-v"))
-OPTIONS: dict[str, dict[str, Any]] = {LAKE: {"map_name": "4x4", "is_slippery": True}, CLIFF: {}}
 #: The reward per step of endless walking, and the start.
 NOTHING, START = {LAKE: 0.0, CLIFF: -1.0}, {LAKE: 0, CLIFF: 36}
 
 precisions = pytest.mark.parametrize("precision", [None, 100.0], ids=["p unknown", "p = 100"])
-
-
-def make(name: str) -> Any:
-    """Make the registered environment without its step limit."""
-    return gymnasium.make(name, max_episode_steps=-1, **OPTIONS[name])
-
-
-class Continuing:
-    """A Gymnasium environment as an environment Q, with its own random numbers from `seed`."""
-
-    def __init__(self, name: str, seed: int) -> None:
-        self.world = gymnasium.wrappers.Autoreset(make(name))
-        self.start, _ = self.world.reset(seed=seed)
-
-    def respond(self, a: int, rng: Stream) -> Step:
-        """Return (r, y) of one `step`."""
-        y, r, _, truncated, _ = self.world.step(a)
-        assert not truncated
-        return Step(float(r), y)
-
-
-def table(name: str) -> MDP:
-    """The MDP of the reachable states of the environment, made continuing."""
-    P = make(name).unwrapped.P
-    ends = {int(y) for x in P for a in P[x] for _, y, _, end in P[x][a] if end}
-    start, entries = START[name], []
-    reached = [start]
-    for x in reached:
-        for a in P[x]:
-            for p, y, r, _ in [(1.0, start, 0, False)] if x in ends else P[x][a]:
-                entries.append((x, a, int(y), p, float(r)))
-                if int(y) not in reached:
-                    reached.append(int(y))
-    states = sorted(reached)
-    xs, actions, ys, probabilities, rewards = zip(*entries, strict=True)
-    return MDP.from_transitions(
-        np.searchsorted(states, xs), actions, np.searchsorted(states, ys), probabilities, rewards,
-        states=states, actions=4,
-    )  # fmt: skip
 
 
 def learn(
@@ -87,8 +46,9 @@ def share(name: str, mdp: MDP, record: Record) -> float:
 
 @pytest.mark.parametrize(("name", "gain"), [(LAKE, 0.01755505904883499), (CLIFF, -13 / 14)])
 def test_the_gain_of_gymnasiums_tables_is_known(name: str, gain: float) -> None:
-    require_communicating(table(name))
-    assert policy_iteration(table(name)).gain == pytest.approx(gain, rel=1e-12)
+    mdp = table(name, pause=True)
+    assert [len(states) for states in closed_classes(mdp)] == [len(mdp.states)]
+    assert policy_iteration(mdp).gain == pytest.approx(gain, rel=1e-12)
 
 
 @precisions
@@ -97,8 +57,9 @@ def test_on_gymnasiums_lake_transitions_agree_with_the_table(precision: float | 
 
     All 16 states are visited, in Gymnasium and in the compiled loop. False alarm: see `pearson`.
     """
-    mdp = table(LAKE)
-    stepped, real = learn(LAKE, precision, Continuing(LAKE, 1), 5000, 1)
+    mdp = table(LAKE, pause=True)
+    world = Continuing(make(LAKE), seed=1, pause=True)
+    stepped, real = learn(LAKE, precision, world, 5000, 1)
     looped, ours = learn(LAKE, precision, mdp.environment(START[LAKE]), 5000, 1)
     assert set(stepped.states) == set(looped.states) == set(range(16))
     assert np.isfinite(stepped.rho)
@@ -148,7 +109,7 @@ def test_95_percent_of_the_optimum_is_reached_in_500_000_steps(
     bound in fewer than 1e-3 of the seeds. Where single runs sometimes fall behind it is about
     5e-3: on the lake with p = 100, and for two runs on the cliff with p unknown.
     """
-    mdp = table(name)
+    mdp = table(name, pause=True)
     records = [
         learn(name, precision, mdp.environment(START[name]), 500_000, run)[1] for run in range(runs)
     ]

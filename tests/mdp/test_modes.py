@@ -98,14 +98,10 @@ def test_a_hypothesis_has_the_probabilities_of_its_mdp() -> None:
                 assert all(modes.advance(x, a, o) == modes.steps[o].state for o in probabilities)
 
 
-def test_ties_are_shared_or_go_to_the_lowest() -> None:
+def test_equally_good_actions_share_the_probability() -> None:
     """At the goal all four actions have the same effect."""
     maze = Maze("no-cups")
-    mdp, [goal] = maze.mdp(), maze.goals
-    shared, lowest = MDPModes([mdp]), MDPModes([mdp], ties="lowest")
-    assert shared.policy[0, goal].tolist() == [0.25, 0.25, 0.25, 0.25]
-    assert lowest.policy[0, goal].tolist() == [1.0, 0.0, 0.0, 0.0]
-    assert (lowest.policy.max(-1) == 1.0).all()
+    assert MDPModes([maze.mdp()]).policy[0, maze.goals[0]].tolist() == [0.25, 0.25, 0.25, 0.25]
 
 
 def test_names_prior_and_start_are_preserved() -> None:
@@ -134,8 +130,6 @@ def test_an_invalid_class_is_refused() -> None:
         MDPModes([])
     with pytest.raises(InvalidTable, match="MDP 1 and MDP 0 differ in their states"):
         MDPModes([one, chain_mdp(4)])
-    with pytest.raises(InvalidTable, match="ties='random'"):
-        MDPModes([one], ties="random")  # type: ignore[arg-type]
     with pytest.raises(InvalidPrior, match="sums to"):
         MDPModes([one, one], prior=[0.5, 0.6])
     with pytest.raises(NotCommunicating):

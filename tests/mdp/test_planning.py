@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from bayescontrol.errors import InvalidTable, NotConverged, UnknownAction
+from bayescontrol.errors import InvalidTable, NotCommunicating, UnknownAction
 from bayescontrol.mdp import (
     MDP,
     Maze,
@@ -11,40 +11,38 @@ from bayescontrol.mdp import (
     gain_and_bias,
     policy_iteration,
     random_mdp,
-    relative_value_iteration,
     stationary_distribution,
 )
-from bayescontrol.mdp.planning import as_policy, gain_bounds, induced
+from bayescontrol.mdp.maze import LAYOUTS
+from bayescontrol.mdp.planning import (
+    as_policy,
+    closed_classes,
+    gain_bounds,
+    induced,
+    require_weakly_communicating,
+)
 
 
 @pytest.mark.parametrize("k", [1, 2, 3, 17])
 def test_the_chain_has_gain_one_over_k_although_its_policy_is_periodic(k: int) -> None:
-    for plan in (policy_iteration(chain_mdp(k)), relative_value_iteration(chain_mdp(k), 1e-9)):
-        assert plan.lower <= 1 / k <= plan.upper <= plan.lower + 1e-9
-        assert plan.policy.tolist() == [0] * k
-
-
-def test_without_damping_a_periodic_chain_does_not_converge() -> None:
-    with pytest.raises(NotConverged, match="after 1000 sweeps the gain lies between"):
-        relative_value_iteration(chain_mdp(3), tau=1.0, limit=1_000)
-
-
-def test_a_tolerance_below_rounding_errors_is_refused() -> None:
-    with pytest.raises(NotConverged, match="rounding errors alone account for"):
-        relative_value_iteration(chain_mdp(3), 1e-16, limit=1_000)
+    plan = policy_iteration(chain_mdp(k))
+    assert plan.lower <= 1 / k <= plan.upper <= plan.lower + 1e-9
+    assert plan.policy.tolist() == [0] * k
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_both_planners_agree_and_solve_the_bellman_equations(seed: int) -> None:
+def test_a_plan_solves_the_bellman_equations_and_equals_value_iteration(seed: int) -> None:
     mdp = random_mdp(12, 3, concentration=0.2, seed=seed)
-    one, two = policy_iteration(mdp), relative_value_iteration(mdp, 1e-11)
-    assert one.gain == pytest.approx(two.gain, abs=1e-11)
-    assert (one.policy == two.policy).all()
-    for plan in (one, two):
-        right = mdp.reward + mdp.transition @ plan.Q.max(1)
-        assert np.allclose(plan.Q + plan.gain, right, atol=1e-10)
-        assert plan.bias[0] == 0.0
-    assert np.allclose(one.Q, two.Q, atol=1e-8)
+    plan = policy_iteration(mdp)
+    right = mdp.reward + mdp.transition @ plan.Q.max(1)
+    assert np.allclose(plan.Q + plan.gain, right, atol=1e-10)
+    assert plan.bias[0] == 0.0
+    h = np.zeros(12)
+    for _ in range(2_000):  # relative value iteration, damped
+        rise = (mdp.reward + mdp.transition @ h).max(1) - h
+        h += 0.9 * (rise - rise[0])
+    assert rise == pytest.approx(plan.gain, abs=1e-11)
+    assert np.allclose(h - h[0], plan.bias, atol=1e-8)
 
 
 def test_shifting_or_scaling_rewards_shifts_or_scales_the_gain() -> None:
@@ -65,11 +63,11 @@ def test_shifting_or_scaling_rewards_shifts_or_scales_the_gain() -> None:
 
 def test_an_action_that_is_not_offered_is_never_optimal() -> None:
     mdp = MDP(np.ones((1, 2, 1)), [[0.0, 9.0]], allowed=[[True, False]])
-    for plan in (policy_iteration(mdp), relative_value_iteration(mdp)):
-        assert plan.policy.tolist() == [0]
-        assert plan.gain == pytest.approx(0.0, abs=1e-9)
-        assert plan.Q[0, 1] == -np.inf
-        assert plan.optimal_actions().tolist() == [[True, False]]
+    plan = policy_iteration(mdp)
+    assert plan.policy.tolist() == [0]
+    assert plan.gain == pytest.approx(0.0, abs=1e-9)
+    assert plan.Q[0, 1] == -np.inf
+    assert plan.optimal_actions().tolist() == [[True, False]]
 
 
 def test_policy_iteration_escapes_several_recurrent_classes() -> None:
@@ -108,10 +106,8 @@ def test_a_stochastic_policy_earns_what_its_chain_earns() -> None:
 def test_a_large_grid_is_solved() -> None:
     side = 40
     text = "\n".join("." * side for _ in range(side - 1)) + "\n" + "." * (side - 1) + "G"
-    mdp = Maze(text).mdp()
-    one, two = policy_iteration(mdp), relative_value_iteration(mdp, 1e-8)
-    assert one.upper - one.lower < 1e-9
-    assert max(one.lower, two.lower) <= min(one.upper, two.upper)
+    plan = policy_iteration(Maze(text).mdp())
+    assert plan.upper - plan.lower < 1e-9
 
 
 @pytest.mark.parametrize(
@@ -131,13 +127,44 @@ def test_an_invalid_policy_is_refused(policy: object, error: type, complaint: st
         as_policy(mdp, policy)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("settings", [{"tolerance": 0.0}, {"tau": 0.0}, {"tau": 1.5}])
-def test_settings_out_of_range_are_refused(settings: dict[str, float]) -> None:
-    with pytest.raises(ValueError, match=next(iter(settings))):
-        relative_value_iteration(chain_mdp(2), **settings)  # type: ignore[arg-type]
-
-
 def test_the_bounds_hold_for_huge_h() -> None:
     """An h of 1e12 loses digits; the bounds allow for it and contain 1/4."""
     lower, upper = gain_bounds(chain_mdp(4), policy_iteration(chain_mdp(4)).bias + 1e12)
     assert lower <= 0.25 <= upper
+
+
+# -- which states can be reached ---------------------------------------------------------------
+
+
+def one_way_mdp() -> MDP:
+    """Action 1 leads from A to B, which is never left: ρ* is 1 from A and 0 from B."""
+    return MDP([[[1, 0], [0, 1]], [[0, 1], [0, 1]]], [[1, 0], [0, 0]], states=["A", "B"])
+
+
+def two_islands() -> MDP:
+    p = np.zeros((8, 1, 8))
+    p[:5, 0, :5], p[5:, 0, 5:] = 1 / 5, 1 / 3
+    return MDP(p, np.zeros((8, 1)))
+
+
+@pytest.mark.parametrize(
+    ("mdp", "message"),
+    [
+        (one_way_mdp(), "for ever in state 'A', but no policy leads back there from state 'B'"),
+        (two_islands(), "states 0, 1, 2 and 2 more to states 5, 6, 7, nor"),
+    ],
+)
+def test_errors_name_the_states_that_cannot_be_reached(mdp: MDP, message: str) -> None:
+    with pytest.raises(NotCommunicating, match=message):
+        require_weakly_communicating(mdp)
+
+
+def test_a_transient_state_is_allowed() -> None:
+    require_weakly_communicating(MDP([[[0, 1]], [[0, 1]]], [[0], [0]]))
+
+
+@pytest.mark.parametrize("mdp", [
+    *(Maze(name).mdp() for name in LAYOUTS), random_mdp(20, 2, concentration=0.01, seed=1),
+])  # fmt: skip
+def test_shipped_maps_and_random_problems_are_communicating(mdp: MDP) -> None:
+    assert [len(states) for states in closed_classes(mdp)] == [len(mdp.states)]

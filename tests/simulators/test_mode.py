@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.output_feedback import OutputMode
 
 from bayescontrol import ControlRule, FiniteBelief, NaiveMixture, Stream, interact
 from bayescontrol.errors import BadEvidence, MissingCapability, UnknownAction
-from bayescontrol.lqr import LinearSystem, OutputMode
+from bayescontrol.lqr import LinearSystem
 from bayescontrol.simulators import SimulatorMode, SimulatorNoise, limited, next_state
 from bayescontrol.testing import check_bad_evidence, check_deterministic, check_save
 

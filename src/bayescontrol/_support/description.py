@@ -17,13 +17,11 @@ class SettingDoc:
     """Documentation of one setting: the shape of its JSON value and its meaning.
 
     `largest` bounds the number, or the length of the list, that a client may send over HTTP.
-    `if_changed` is advice for a log that was written with another value of this setting.
     """
 
     shape: str
     meaning: str
     largest: int | None = None
-    if_changed: str = ""
 
 
 @dataclass(frozen=True)

@@ -51,14 +51,16 @@ class InteractingBelief(SwitchingBelief[M]):
     `modes` are the filters. `prior`, `hazard`, `transition`, `hazard_prior` and `on_impossible` are
     as in `SwitchingBelief`; `shared_state` must be False, because every filter has its own state.
 
-    >>> from bayescontrol.lqr import LinearSystem, OutputMode
+    >>> from bayescontrol.bank import Bank, PlantMode
     >>> def cart(push):
-    ...     system = LinearSystem([[1, 1], [0, 1]], [[0], [push]], np.eye(2), [[1]])
-    ...     return OutputMode(system, C=[[1, 0]], V=[[1]], name=f"push {push}")
-    >>> belief = InteractingBelief([cart(1.0), cart(-1.0)], hazard=[0.001, 0.01, 0.1])
+    ...     plant = [[1, 1], [0, 1]], [[0], [push]], [[1, 0]]         # A, B and C
+    ...     gain = [[0.4 / push, 1.2 / push]]
+    ...     return PlantMode(plant, gain, process_noise=1, sensor_noise=1, name=f"push {push}")
+    >>> bank = Bank([cart(1.0), cart(-1.0)], hazard=[0.001, 0.01, 0.1], same_states=True)
+    >>> belief, x = bank.belief(), bank.first_signals()
     >>> for o in (0.0, 1.0, 3.0, 6.0, 10.0):
-    ...     belief.observe(None, [1.0], [o])
-    >>> belief.skip(None, [1.0])                                     # the observation was lost
+    ...     belief.observe(x, 1.0, o)
+    >>> belief.skip(x, 1.0)                                          # the observation was lost
     >>> belief
     InteractingBelief(2 modes after 5 observations: push 1.0 0.9..., push -1.0 0.0...)
     """

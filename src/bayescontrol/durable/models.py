@@ -260,7 +260,7 @@ def as_logged(created: Created, model: Model) -> Model:
                 continue
             before = short_repr(then[name], 60) if name in then else "not set"
             after = short_repr(now[name], 60) if name in now else "not set"
-            differences.append(f"{name}: {before} in the log, {after} now{_advice(model, name)}")
+            differences.append(f"{name}: {before} in the log, {after} now")
     if differences:
         raise ModelMismatch(
             f"the log was written with another model: {'; '.join(differences)}; open it with that "
@@ -273,10 +273,3 @@ def as_logged(created: Created, model: Model) -> Model:
             "new version and a new log"
         )
     return model
-
-
-def _advice(model: Model, setting: str) -> str:
-    """Return the advice of a built-in model for a changed setting, in brackets."""
-    docs = KINDS[model.name].model_kind.settings if model.name in KINDS else {}
-    advice = docs[setting].if_changed if setting in docs else ""
-    return f" ({advice})" if advice else ""

@@ -152,10 +152,7 @@ def episodic_agent(env: Any, prior: GibbsPrior = ADAPTIVE) -> ControlRule[QValue
     >>> "end" in agent.belief.states
     True
     """
-    space = as_space(getattr(env, "single_action_space", env.action_space))
-    if isinstance(space, BoxSpace):
-        raise TypeError(f"the actions are a {space.space}: this agent needs finitely many")
-    actions = list(space.names())
+    actions = list(as_space(getattr(env, "single_action_space", env.action_space)).names())
     # The action at the end has no effect, so one is enough.
     return GibbsMDP(
         actions, END, prior, allowed=lambda x: actions[:1] if x == END else actions
@@ -171,7 +168,6 @@ def drive(
     run: int = 0,
     terminated: End | None = None,
     truncated: End = "mask",
-    autoreset: Literal["NextStep", "SameStep"] | None = None,
     reward: bool = True,
 ) -> Record:
     """Run an agent for `steps` steps in an environment, or in every lane of a vector environment.
@@ -194,7 +190,7 @@ def drive(
     seed = as_seed(seed)
     as_integer("steps", steps, 0)
     _reject_private_state(agent)
-    envs, same_step = _as_vector_env(env, autoreset)
+    envs, same_step = _as_vector_env(env)
     space = as_space(envs.single_observation_space)
     action_space = as_space(envs.single_action_space)
     if terminated is None:
@@ -206,11 +202,11 @@ def drive(
             raise ValueError(f'{name}="end" needs finitely many states and actions, not a Box')
     reset_action = None if isinstance(action_space, BoxSpace) else next(iter(action_space.names()))
     p, q = both_streams(seed, run)
-    split, n = gymnasium.vector.utils.iterate, envs.num_envs
-    batch, _ = envs.reset(seed=q.integers(2**31 - n))
-    x = [space.name(element) for element in split(envs.observation_space, batch)]
-    a: list[Any] = [None] * n
-    elements: list[Any] = [None] * n
+    utils, lanes = gymnasium.vector.utils, range(envs.num_envs)
+    batch, _ = envs.reset(seed=q.integers(2**31 - envs.num_envs))
+    x = [space.name(element) for element in utils.iterate(envs.observation_space, batch)]
+    actions: list[Any] = [None for _ in lanes]
+    action_elements: list[Any] = [None for _ in lanes]
     rows: list[tuple[Any, ...]] = []  # a, o and the probes of all transitions
 
     def learn(lane: int, x: Any, a: Any, r: float, y: Any, ended: bool) -> None:
@@ -223,42 +219,38 @@ def drive(
     # None if nothing remains to be learned.
     resetting: dict[int, tuple[Any, Any, float] | None] = {}
     for _ in range(steps):
-        for i in range(n):
-            if i not in resetting:
-                set_situation(agent, x[i])
-                a[i] = copy_if_array(agent.act(p))  # a controller may reuse its array
-                elements[i] = action_space.element(a[i])
-        batch, r, terminations, truncations, info = envs.step(_join_actions(envs, elements))
-        for i, element in enumerate(split(envs.observation_space, batch)):
+        for lane in lanes:
+            if lane not in resetting:
+                set_situation(agent, x[lane])
+                actions[lane] = copy_if_array(agent.act(p))  # a controller may reuse its array
+                action_elements[lane] = action_space.element(actions[lane])
+        empty: Any = utils.create_empty_array(envs.single_action_space, n=envs.num_envs)
+        joined = utils.concatenate(envs.single_action_space, action_elements, empty)
+        batch, rewards, terminations, truncations, info = envs.step(joined)
+        for lane, element in enumerate(utils.iterate(envs.observation_space, batch)):
             y = space.name(element)
-            if i in resetting:
-                if (unlearned := resetting.pop(i)) is not None:
-                    learn(i, *unlearned, y, unlearned[0] is not END)
-            elif not (terminations[i] or truncations[i]):
-                learn(i, x[i], a[i], float(r[i]), y, False)
+            if lane in resetting:
+                if (unlearned := resetting.pop(lane)) is not None:
+                    learn(lane, *unlearned, y, unlearned[0] is not END)
+            elif not (terminations[lane] or truncations[lane]):
+                learn(lane, x[lane], actions[lane], float(rewards[lane]), y, False)
             else:
-                begun = (x[i], a[i], float(r[i]))
-                how = terminated if terminations[i] else truncated
+                transition = x[lane], actions[lane], float(rewards[lane])
+                how = terminated if terminations[lane] else truncated
                 if how == "end":
-                    learn(i, *begun, END, True)
-                    begun = (END, reset_action, 0.0)
+                    learn(lane, *transition, END, True)
+                    transition = END, reset_action, 0.0
                 masked = how == "mask"
                 if not same_step:
-                    resetting[i] = None if masked else begun
+                    resetting[lane] = None if masked else transition
                 # An environment that resets in the same step returns y = x_0.
-                last = space.name(_lane_of(info["final_obs"], i)) if masked and same_step else y
+                hidden = masked and same_step
+                last = space.name(_lane_of(info["final_obs"], lane)) if hidden else y
                 if masked or same_step:
-                    learn(i, *begun, last, how != "end")
-            x[i] = y
-    actions, observations, *probes = zip(*rows, strict=True) if rows else [()] * 6
-    return Record(actions, observations, dict(zip(_PROBES, probes, strict=True)))
-
-
-def _join_actions(envs: Any, elements: list[Any]) -> Any:
-    """Return the actions of all lanes as one batch."""
-    utils, space = gymnasium.vector.utils, envs.single_action_space
-    batch: Any = utils.create_empty_array(space, n=len(elements))
-    return utils.concatenate(space, elements, batch)
+                    learn(lane, *transition, last, how != "end")
+            x[lane] = y
+    taken, observations, *probes = zip(*rows, strict=True) if rows else [()] * 6
+    return Record(taken, observations, dict(zip(_PROBES, probes, strict=True)))
 
 
 def _lane_of(value: Any, lane: int) -> Any:
@@ -269,7 +261,7 @@ def _lane_of(value: Any, lane: int) -> Any:
     return value[lane]
 
 
-def _as_vector_env(env: Any, autoreset: str | None) -> tuple[Any, bool]:
+def _as_vector_env(env: Any) -> tuple[Any, bool]:
     """Return the vector environment, and whether it resets in the step that ends an episode."""
     vector = gymnasium.vector
     if isinstance(env, gymnasium.Env):
@@ -277,21 +269,20 @@ def _as_vector_env(env: Any, autoreset: str | None) -> tuple[Any, bool]:
         return vector.SyncVectorEnv([lambda: env], autoreset_mode=mode), True
     if not isinstance(env, vector.VectorEnv):
         raise TypeError(f"env={env!r} is neither a gymnasium.Env nor a gymnasium.vector.VectorEnv")
-    declared = env.metadata.get("autoreset_mode") if autoreset is None else autoreset
-    name = getattr(declared, "value", declared)  # Gymnasium declares an enum
-    if name not in ("NextStep", "SameStep"):
+    autoreset = env.metadata.get("autoreset_mode")
+    if autoreset not in (vector.AutoresetMode.NEXT_STEP, vector.AutoresetMode.SAME_STEP):
         raise MissingCapability(
-            f"{env} has autoreset mode {name}: create it with NextStep or SameStep, or pass "
-            'autoreset="NextStep" or "SameStep"'
+            f"{env} has the autoreset mode {autoreset}: create it with NEXT_STEP or SAME_STEP of "
+            "gymnasium.vector.AutoresetMode, or set env.metadata['autoreset_mode'] to its mode"
         )
-    return env, name == "SameStep"
+    return env, autoreset == vector.AutoresetMode.SAME_STEP
 
 
 def _reject_private_state(agent: Any) -> None:
     """Raise `MissingCapability` if a mode of the agent has private state."""
     modes = getattr(getattr(agent, "belief", None), "modes", ())
-    each = modes if isinstance(modes, Sequence) else [modes]
-    if any(has(m, Stateful) and callable(m.start) for m in each):
+    listed = modes if isinstance(modes, Sequence) else [modes]
+    if any(has(mode, Stateful) and callable(mode.start) for mode in listed):
         raise MissingCapability(
             "drive does not support modes with private state, because resets break their history: "
             "use a new agent for each episode, or interact with an environment that never resets"

@@ -23,7 +23,7 @@ from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
 
-from bayescontrol._arrays import ArrayLike, FloatArray
+from bayescontrol._arrays import ArrayLike
 from bayescontrol.bandits import BernoulliBandit
 from bayescontrol.errors import (
     InvalidSystem,
@@ -140,8 +140,8 @@ class BoxSpace:
     def names(self) -> NoReturn:
         """Raise `TypeError`: there are infinitely many."""
         raise TypeError(
-            f"{self.space} has infinitely many elements, which cannot be listed: use drive with "
-            "bayescontrol.simulators"
+            f"{self.space} has infinitely many elements, which cannot be listed: discretise them, "
+            "or use drive with the modes of bayescontrol.simulators"
         )
 
     def __repr__(self) -> str:
@@ -210,8 +210,8 @@ def _element(space: Any, integers: Iterator[int]) -> Any:
 class WorldEnv(gymnasium.Env[Any, Any]):
     """Base class: an environment Q with Gymnasium's interface.
 
-    Subclasses implement `_begin` and `_read`. After a reset, `world` is the environment itself,
-    including its hidden state.
+    Subclasses implement `_begin`, and override `_observe` or `_reward` where these differ. After a
+    reset, `world` is the environment itself, including its hidden state.
 
     >>> env = ChainEnv(k=2)
     >>> _ = env.reset(seed=1)
@@ -230,12 +230,16 @@ class WorldEnv(gymnasium.Env[Any, Any]):
         self.render_mode = render_mode
 
     @abstractmethod
-    def _begin(self, rng: Stream) -> tuple[Any, Any]:
-        """Draw a world, and return it with its first observation."""
+    def _begin(self, rng: Stream) -> Any:
+        """Return a new world, drawn by `rng` where it is random."""
 
-    @abstractmethod
-    def _read(self, o: Any) -> tuple[Any, float]:
-        """Split the world's observation o into Gymnasium's observation and the reward."""
+    def _observe(self) -> Any:
+        """Return Gymnasium's observation: the current state of the world."""
+        return self.world.x
+
+    def _reward(self, o: Any) -> float:
+        """Return the reward in the world's observation o."""
+        return float(o)
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -245,8 +249,8 @@ class WorldEnv(gymnasium.Env[Any, Any]):
             raise ValueError(f"options={options!r}: this environment has no options")
         super().reset(seed=seed)
         self._rng = as_stream(self.np_random)
-        self.world, observation = self._begin(self._rng)
-        return observation, {}
+        self.world = self._begin(self._rng)
+        return self._observe(), {}
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         """Draw o ~ Q(o | a), and return observation, reward, terminated, truncated and info."""
@@ -255,8 +259,8 @@ class WorldEnv(gymnasium.Env[Any, Any]):
         if not self.action_space.contains(action):
             raise UnknownAction(f"invalid action {action!r}: give one of {self.action_space}")
         a = action.item() if isinstance(action, np.generic) else action  # a Python number
-        observation, reward = self._read(self.world.respond(a, self._rng))
-        return observation, reward, False, False, {}
+        reward = self._reward(self.world.respond(a, self._rng))
+        return self._observe(), reward, False, False, {}
 
 
 class BanditEnv(WorldEnv):
@@ -275,17 +279,15 @@ class BanditEnv(WorldEnv):
     ) -> None:
         self._biases = None if biases is None else np.array(biases, np.float64)
         self._bandit = BernoulliBandit(arms if self._biases is None else self._biases.size)
-        super().__init__(
-            _spaces.Discrete(len(self._bandit.labels)), _spaces.Discrete(1), render_mode
-        )
+        actions = len(self._bandit.labels)
+        super().__init__(_spaces.Discrete(actions), _spaces.Discrete(1), render_mode)
 
-    def _begin(self, rng: Stream) -> tuple[Any, int]:
-        if self._biases is None:
-            return self._bandit.draw(rng), 0
-        return self._bandit.environment(self._biases), 0
+    def _begin(self, rng: Stream) -> Any:
+        drawn = self._biases is None
+        return self._bandit.draw(rng) if drawn else self._bandit.environment(self._biases)
 
-    def _read(self, o: Any) -> tuple[int, float]:
-        return 0, float(o)
+    def _observe(self) -> int:
+        return 0
 
 
 class MazeEnv(WorldEnv):
@@ -315,12 +317,12 @@ class MazeEnv(WorldEnv):
         actions, states = len(self._mdp.actions), len(self._mdp.states)
         super().__init__(_spaces.Discrete(actions), _spaces.Discrete(states), render_mode)
 
-    def _begin(self, rng: Stream) -> tuple[Any, int]:
+    def _begin(self, rng: Stream) -> Any:
         start = rng.integers(len(self._mdp.states)) if self._start is None else self._start
-        return self._mdp.environment(start), start
+        return self._mdp.environment(start)
 
-    def _read(self, o: Any) -> tuple[int, float]:
-        return o.state, o.reward
+    def _reward(self, o: Any) -> float:
+        return float(o.reward)
 
     def render(self) -> Any:
         """Return the map as text, with @ at the agent's cell; None before the first reset."""
@@ -347,18 +349,14 @@ class ChainEnv(WorldEnv):
         self._modes, self._pays = chain(k), pays
         super().__init__(_spaces.Discrete(2), _spaces.Discrete(2 * k - 1), render_mode)
 
-    def _begin(self, rng: Stream) -> tuple[Any, int]:
-        world = self._modes.environment(rng.integers(2) if self._pays is None else self._pays)
-        return world, world.x
-
-    def _read(self, o: Any) -> tuple[int, float]:
-        return self.world.x, float(o)
+    def _begin(self, rng: Stream) -> Any:
+        return self._modes.environment(rng.integers(2) if self._pays is None else self._pays)
 
 
 class LinearPlantEnv(WorldEnv):
     """y = A x + B u + w, w ~ N(0, noise² W), |u| ≤ limit; the reward is -(xᵀQx + uᵀRu).
 
-    `plant` is a name in `linear.PLANTS` or a `LinearSystem`. `start` is the initial state, by
+    `plant` is a name in `lqr.PLANTS` or a `LinearSystem`. `start` is the initial state, by
     default 0. The default noise is small enough that inputs within [-1, 1] stabilise the plants.
 
     >>> env = gymnasium.make("bayescontrol/LinearPlant-v0", start=[1.0, 0.0], noise=0.0)
@@ -392,12 +390,11 @@ class LinearPlantEnv(WorldEnv):
         states = box(-largest, largest, (self.system.states,), np.float64)
         super().__init__(inputs, states, render_mode)
 
-    def _begin(self, rng: Stream) -> tuple[Any, FloatArray]:
-        world = LinearPlant(self.system, self._start, cost_noise=0.0)
-        return world, world.x
+    def _begin(self, rng: Stream) -> Any:
+        return LinearPlant(self.system, self._start, cost_noise=0.0)
 
-    def _read(self, o: Any) -> tuple[FloatArray, float]:
-        return np.array(o.state, np.float64), -float(o.cost)
+    def _reward(self, o: Any) -> float:
+        return -float(o.cost)
 
 
 #: The class of each registered id.

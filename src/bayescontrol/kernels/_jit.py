@@ -80,6 +80,8 @@ def _risk(folder: Path) -> str | None:
 
 def _risk_within(path: Path, *, deep: bool = True) -> str | None:
     """Like `_risk`, but without the parent folders; `deep` also checks the contents."""
+    if os.name != "posix":
+        return None
     try:
         status = path.lstat()
         if status.st_uid != os.geteuid():
@@ -95,30 +97,30 @@ def _risk_within(path: Path, *, deep: bool = True) -> str | None:
     return None
 
 
-def _cache_folder() -> Path | None:
-    """Return the cache folder, created if necessary; warn and return None if it is not usable."""
-    base = os.environ.get("NUMBA_CACHE_DIR") or os.environ.get("XDG_CACHE_HOME")
+def _private_folder(path: Path, risk_of: Callable[[Path], str | None]) -> Path | None:
+    """Return the folder, created if necessary; warn and return None if it is not usable."""
     try:
-        folder = (Path(base) if base else Path.home() / ".cache") / "bayescontrol"
-        folder = folder.absolute()
+        folder = path.expanduser().absolute()
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        risk = _risk(folder)
+        risk = risk_of(folder)
         if risk is None:
             tempfile.TemporaryFile(dir=folder).close()  # raises OSError if it is not writable
             return folder.resolve()
     except (OSError, RuntimeError) as error:  # RuntimeError: there is no home folder
         risk = str(error)
-    _warn(risk)
-    return None
-
-
-def _warn(risk: str) -> None:
     warnings.warn(
         f"compiled kernels are not kept on disk, so each process compiles them again: {risk}. Run "
         "chmod -R go-w on it, or set NUMBA_CACHE_DIR to a folder that only you can write to",
         RuntimeWarning,
         stacklevel=2,
     )
+    return None
+
+
+def _cache_folder() -> Path | None:
+    """Return the folder for compiled kernels, or None if no folder is private and writable."""
+    base = os.environ.get("NUMBA_CACHE_DIR") or os.environ.get("XDG_CACHE_HOME") or "~/.cache"
+    return _private_folder(Path(base) / "bayescontrol", _risk)
 
 
 #: The cache of compiled kernels; None if no folder is writable for this user alone. Numba unpickles
@@ -131,16 +133,7 @@ def _module_folder(path: Path) -> Path | None:
     """Return the cache folder for the kernels of one module; None if nothing is cached."""
     if cache_folder is None:
         return None
-    folder = cache_folder / f"{path.stem}-{_digest(path)}"
-    try:
-        folder.mkdir(mode=0o700, exist_ok=True)
-        risk = _risk_within(folder) if os.name == "posix" else None
-    except OSError as error:
-        risk = str(error)
-    if risk is None:
-        return folder
-    _warn(risk)
-    return None
+    return _private_folder(cache_folder / f"{path.stem}-{_digest(path)}", _risk_within)
 
 
 def _compile(kernel: F, **options: bool) -> F:

@@ -420,40 +420,14 @@ def best_action(e: Evidence, c: Chain, x: int) -> int:
 
 
 @leaf
-def _sweep(
-    e: Evidence, c: Chain, settings: GibbsSettings, states: int, x: int, rng_state: UIntArray
-) -> None:
-    """Run one full or partial sweep, from the state at which the last partial sweep ended.
-
-    A partial sweep also resamples Q(x,·) of the current state x (-1 for none). After the last state
-    the round is complete: draw the precision, recentre, and start the next round at state 0.
-    """
-    first = int(c.scalars[CURSOR])
-    if first == 0:
-        tally(e, c, states)
-    draw_rho(c, rng_state)
-    full = settings.partial == 0 or settings.partial >= states
-    end = states if full else min(first + settings.partial, states)
-    _draw_values(e, c, first, end, rng_state)
-    if x >= 0 and not first <= x < end:
-        _draw_values(e, c, x, x + 1, rng_state)
-    c.scalars[CURSOR] = end
-    if end == states:
-        c.scalars[CURSOR] = 0.0
-        if settings.b0 > 0.0:
-            draw_precision(e, c, states, settings.a0, settings.b0, rng_state)
-        if settings.recentre:
-            recentre(c, states)
-
-
-@leaf
 def draw_mode(
     e: Evidence, c: Chain, settings: GibbsSettings, states: int, x: int, rng_state: UIntArray
 ) -> None:
-    """Draw (Q, ρ) by `settings.sweeps` sweeps.
+    """Draw (Q, ρ) by `settings.sweeps` full or partial sweeps.
 
-    `states` is the number of states. A partial sweep also resamples Q(x,·) of the current state x
-    (-1 for none).
+    `states` is the number of states. A partial sweep begins at the state at which the last one
+    ended, and also draws Q(x,·) of the current state x (-1 for none). After the last state the
+    round is complete: draw the precision, recentre, and start the next round at state 0.
 
     >>> from bayescontrol.mdp.gibbs import GibbsBelief
     >>> from bayescontrol.seeding import Stream
@@ -464,8 +438,23 @@ def draw_mode(
     >>> abs(c.scalars[RHO] - 1.75) < 3
     np.True_
     """
+    is_full = settings.partial == 0 or settings.partial >= states
     for _ in range(settings.sweeps):
-        _sweep(e, c, settings, states, x, rng_state)
+        first = int(c.scalars[CURSOR])
+        if first == 0:
+            tally(e, c, states)
+        draw_rho(c, rng_state)
+        end = states if is_full else min(first + settings.partial, states)
+        _draw_values(e, c, first, end, rng_state)
+        if x >= 0 and not first <= x < end:
+            _draw_values(e, c, x, x + 1, rng_state)
+        c.scalars[CURSOR] = end
+        if end == states:
+            c.scalars[CURSOR] = 0.0
+            if settings.b0 > 0.0:
+                draw_precision(e, c, states, settings.a0, settings.b0, rng_state)
+            if settings.recentre:
+                recentre(c, states)
 
 
 # ------------------------------------------------------------------------------------------------

@@ -59,6 +59,13 @@ def is_within_limits(v: FloatArray) -> bool:
 
 
 @leaf
+def _copy_vector(source: FloatArray, target: FloatArray) -> None:
+    """Copy the entries of `source` to `target`."""
+    for i in range(source.size):
+        target[i] = source[i]
+
+
+@leaf
 def control(K: FloatArray, x: FloatArray, u: FloatArray) -> None:
     """Write u = -K x.
 
@@ -381,11 +388,8 @@ def copy_mode(source: LinearModeArrays, target: LinearModeArrays) -> None:
     >>> one.K.item()
     2.0
     """
-    copy(source.A, target.A)
-    copy(source.B, target.B)
-    copy(source.V, target.V)
-    copy(source.P, target.P)
-    copy(source.K, target.K)
+    for i in range(len(source)):
+        copy(source[i], target[i])
 
 
 # ------------------------------------------------------------------------------------------------
@@ -478,12 +482,10 @@ def _renew(F: FloatArray, settings: LoopSettings, nu: float, mode: LinearModeArr
     """
     trial = rooms.trial
     if settings.sampled:
-        for i in range(4):
-            rooms.before[i] = p[i]
+        _copy_vector(p, rooms.before)
         failed = draw_mode(F, nu, settings.Q, settings.R, trial, settings.tries, rooms.riccati, p)
         if failed < 0:
-            for i in range(4):
-                p[i] = rooms.before[i]
+            _copy_vector(rooms.before, p)
             return False
         clock[FAILED] += failed
         copy_mode(trial, mode)
@@ -528,8 +530,7 @@ def interact(
             nu = settings.nu + s if settings.nu > 0.0 else 0.0
             if not _renew(F, settings, nu, mode, clock, rooms, p):
                 return s, NO_GAIN
-            for i in range(x.size):
-                drawn_in[i] = x[i]
+            _copy_vector(x, drawn_in)
         control(mode.K, x, u)
         clock[T] += 1
         if not settings.sampled:
@@ -540,8 +541,7 @@ def interact(
         if not is_within_limits(y):
             return s, STATE_TOO_LARGE
         learn(F, x, u, y, rooms.row, rooms.v, rooms.zero)
-        for i in range(x.size):
-            x[i] = y[i]
+        _copy_vector(y, x)
     return inputs.shape[0], DONE
 
 
@@ -566,6 +566,5 @@ def regulate(
         if not is_within_limits(inputs[s]):
             return s, INPUT_TOO_LARGE
         advance(plant.A, plant.B, plant.V, x, inputs[s], states[s], q)
-        for i in range(x.size):
-            x[i] = states[s, i]
+        _copy_vector(states[s], x)
     return inputs.shape[0], DONE

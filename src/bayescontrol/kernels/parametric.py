@@ -17,6 +17,9 @@ from bayescontrol.kernels._jit import in_memory, typeof, types
 from bayescontrol.kernels.finite import OK, condition, draw
 from bayescontrol.kernels.random import uniform
 
+#: Numba's types of real numbers.
+_REAL = types.Integer | types.Float | types.Boolean
+
 
 class Uncompilable(Exception):
     """Numba cannot compile a user's function; has its name and the reason in one line.
@@ -79,89 +82,81 @@ def compiled(
     advance = _with_situation(advance, situation, action, observed)
     likelihoods = _with_doubles(likelihoods, all_modes, situation, action, observed)
     loop = None if respond is None else _loop(likelihoods, act, advance, respond)
-    kinds = (int if t == types.int64 else float for t in (action, observed))
-    return Functions(likelihoods, act, advance, respond, loop, *kinds)
+    action_type, observation_type = (int if t == types.int64 else float for t in (action, observed))
+    return Functions(likelihoods, act, advance, respond, loop, action_type, observation_type)
 
 
-def _return_type(name: str, function: Any, *arguments: Any) -> Any:
-    """Compile a function for these argument types; return the type of its result."""
+def _compiled_for(name: str, function: Any, *arguments: Any) -> tuple[Any, Any]:
+    """Compile a user's function for these argument types; return it and the type of its result.
+
+    In the compiled function an index out of bounds raises an error.
+    """
     try:
-        function.compile(arguments)
+        compiled = in_memory(function, checked=True)
+    except TypeError:
+        raise Uncompilable(name, f"{function!r} is not a plain function") from None
+    try:
+        compiled.compile(arguments)
     except Exception as error:  # Numba raises its own errors, and occasionally others
         raise Uncompilable(name, _first_line(error)) from error
-    return function.overloads[arguments].signature.return_type
+    return compiled, compiled.overloads[arguments].signature.return_type
 
 
 def _first_line(error: Exception) -> str:
     """Return the first informative line of the error, with the source line if it is known."""
     lines = [line.strip() for line in str(error).splitlines()]
     useful = [s for s in lines if s and not s.startswith("Failed in nopython mode pipeline")]
-    source = [s.rstrip(":") for s in lines if s.startswith('File "')]
-    return " ".join([*(useful[:1] or [type(error).__name__]), *(f"({s})" for s in source[:1])])
-
-
-def _wrap(name: str, function: Any) -> Any:
-    """Prepare a user's function for compilation; an index out of bounds will raise an error."""
-    try:
-        return in_memory(function, checked=True)
-    except TypeError:
-        raise Uncompilable(name, f"{function!r} is not a plain function") from None
+    places = [f" ({s.rstrip(':')})" for s in lines if s.startswith('File "')]
+    return (useful or [type(error).__name__])[0] + "".join(places[:1])
 
 
 def _with_number(name: str, function: Any, *arguments: Any) -> tuple[Any, Any]:
     """Return the function with its result cast to int64 or float64, and that type."""
-    function = _wrap(name, function)
-    returned = _return_type(name, function, *arguments)
-    if not isinstance(returned, types.Integer | types.Float | types.Boolean):
+    function, returned = _compiled_for(name, function, *arguments)
+    if not isinstance(returned, _REAL):
         raise Uncompilable(name, f"it returns {returned}, but must return one int or float")
     number_type = types.float64 if isinstance(returned, types.Float) else types.int64
     return (function if returned == number_type else _cast(function, number_type)), number_type
 
 
 @lru_cache(maxsize=256)
-def _cast(function: Any, number: Any) -> Any:
-    """Return the function with its result cast to the type `number`."""
+def _cast(function: Any, convert: Any) -> Any:
+    """Return the function with its result converted by `convert`, a type or a compiled function."""
 
     def cast(*arguments: Any) -> Any:
-        return number(function(*arguments))
+        return convert(function(*arguments))
 
     return in_memory(cast)
 
 
 def _with_situation(advance: Any, x: Any, a: Any, o: Any) -> Any:
     """Return `advance` with its result cast to the type of x, because a loop needs one type."""
-    advance = _wrap("advance", advance)
-    returned = _return_type("advance", advance, x, a, o)
+    advance, returned = _compiled_for("advance", advance, x, a, o)
     if returned == x:
         return advance
-    if isinstance(returned, types.Integer | types.Boolean) and x in (types.int64, types.float64):
-        return _cast(advance, x)
-    if isinstance(returned, types.Float) and x == types.float64:
+    is_whole = isinstance(returned, types.Integer | types.Boolean)
+    if (is_whole and x == types.int64) or (isinstance(returned, _REAL) and x == types.float64):
         return _cast(advance, x)
     raise Uncompilable("advance", f"it returns {returned}, but the initial situation is {x}")
 
 
 def _with_doubles(likelihoods: Any, *arguments: Any) -> Any:
     """Return `likelihoods` with its result cast to a contiguous array of doubles."""
-    likelihoods = _wrap("likelihoods", likelihoods)
-    found = _return_type("likelihoods", likelihoods, *arguments)
-    real = types.Integer | types.Float | types.Boolean
-    if not (isinstance(found, types.Array) and found.ndim == 1 and isinstance(found.dtype, real)):
+    likelihoods, returned = _compiled_for("likelihoods", likelihoods, *arguments)
+    is_vector = isinstance(returned, types.Array) and returned.ndim == 1
+    if not (is_vector and isinstance(returned.dtype, _REAL)):
         raise Uncompilable(
-            "likelihoods", f"it returns {found}, but must return an array, a number for each mode"
+            "likelihoods",
+            f"it returns {returned}, but must return an array, a number for each mode",
         )
-    needs_no_cast = found.dtype == types.float64 and found.layout == "C"
-    return likelihoods if needs_no_cast else _as_doubles(likelihoods)
+    needs_no_cast = returned.dtype == types.float64 and returned.layout == "C"
+    return likelihoods if needs_no_cast else _cast(likelihoods, _doubles)
 
 
-@lru_cache(maxsize=256)
-def _as_doubles(likelihoods: Any) -> Any:
-    """Return the function with its result copied to an array of float64."""
-
-    def as_doubles(theta: Any, x: Any, a: Any, o: Any) -> Any:
-        return likelihoods(theta, x, a, o).astype(np.float64)
-
-    return in_memory(as_doubles)
+@in_memory
+def _doubles(values: Any) -> Any:
+    """Return a contiguous copy of an array as float64."""
+    return values.astype(np.float64)
 
 
 @lru_cache(maxsize=256)

@@ -123,8 +123,8 @@ class Layers(NamedTuple):
 
     In the base f(x_0) = 0.
 
-    >>> normal_layers().inner[0]  # r: where the tail begins
-    np.float64(3.654152885361009)
+    >>> NORMAL.inner[0], NORMAL.outer.shape  # r: where the tail begins
+    (np.float64(3.654152885361009), (256,))
     """
 
     outer: FloatArray
@@ -145,34 +145,21 @@ def _layers(
             x.append(inverse(y[-1]))
         x.append(Decimal(0))
         y.append(Decimal(1))
-        step = [above - below for below, above in pairwise(y)]
-    columns = (x[:-1], x[1:], y[:-1], step)
+        heights = [above - below for below, above in pairwise(y)]
+    columns = (x[:-1], x[1:], y[:-1], heights)
     return Layers(*(np.array([float(value) for value in column]) for column in columns))
 
 
-def normal_layers() -> Layers:
-    """Return the ziggurat of f(x) = exp(-x²/2), x ≥ 0.
+#: The ziggurats of f(x) = exp(-x²/2) and of f(x) = exp(-x), x ≥ 0.
+NORMAL = _layers(NORMAL_R, NORMAL_V, lambda x: (-x * x / 2).exp(), lambda y: (-2 * y.ln()).sqrt())
+EXPONENTIAL = _layers(EXPONENTIAL_R, EXPONENTIAL_V, lambda x: (-x).exp(), lambda y: -y.ln())
 
-    >>> layers = normal_layers()
-    >>> bool(np.all(layers.outer > layers.inner)), float(layers.inner[-1])
-    (True, 0.0)
-    """
-    return _layers(NORMAL_R, NORMAL_V, lambda x: (-x * x / 2).exp(), lambda y: (-2 * y.ln()).sqrt())
-
-
-def exponential_layers() -> Layers:
-    """Return the ziggurat of f(x) = exp(-x), x ≥ 0.
-
-    >>> exponential_layers().outer.shape
-    (256,)
-    """
-    return _layers(EXPONENTIAL_R, EXPONENTIAL_V, lambda x: (-x).exp(), lambda y: -y.ln())
-
-
+#: The bits of a word that choose the layer, and the number of the base.
 LAYER, BASE = np.uint64(0xFF), np.uint64(0)
 
-N_OUTER, N_INNER, N_FLOOR, N_HEIGHT = normal_layers()
-E_OUTER, E_INNER, E_FLOOR, E_HEIGHT = exponential_layers()
+# Numba reads global arrays, but not the fields of a global tuple.
+N_OUTER, N_INNER, N_FLOOR, N_HEIGHT = NORMAL
+E_OUTER, E_INNER, E_FLOOR, E_HEIGHT = EXPONENTIAL
 # The widths of the layers per unit of a 53-bit integer, with and without sign.
 N_UNIT, E_UNIT = N_OUTER * 2.0**-52, E_OUTER * 2.0**-53
 N_TAIL, E_TAIL = float(N_INNER[0]), float(E_INNER[0])

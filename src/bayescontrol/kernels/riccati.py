@@ -164,8 +164,7 @@ def riccati(
     >>> riccati(one, 0 * one, one, one, P, K, room(1, 1))
     False
     """
-    n = A.shape[0]
-    a, g, w, t, xy, r, s = room
+    n, a, g, t, r, s = A.shape[0], room.a, room.g, room.t, room.r, room.s
     # G = B R⁻¹ Bᵀ
     copy(R, r)
     for i in range(B.shape[1]):
@@ -177,7 +176,7 @@ def riccati(
     copy(A, a)
     copy(Q, P)
     for _ in range(DOUBLINGS):
-        if not _double(a, g, P, w, t, xy):
+        if not _double(P, room):
             return False
         size = _largest(P)
         if not size < _LARGEST:  # diverged, or NaN
@@ -198,13 +197,12 @@ def riccati(
 
 
 @leaf
-def _double(
-    a: FloatArray, g: FloatArray, P: FloatArray, w: FloatArray, t: FloatArray, xy: FloatArray
-) -> bool:
+def _double(P: FloatArray, room: Room) -> bool:
     """Double the number of steps of A, G and H, where H is in P; return False if W is singular.
 
-    Writes the increment of P to t.
+    A and G are room.a and room.g. Writes the increment of P to room.t.
     """
+    a, g, w, t, xy, _, _ = room
     n = a.shape[0]
     _product(g, P, w)
     for i in range(n):

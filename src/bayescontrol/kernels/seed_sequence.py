@@ -1,6 +1,6 @@
 """The states of random streams, as NumPy's SeedSequence computes them from words of entropy.
 
-    hash(v)     v ← (v ^ c) c',  c' = c · A mod 2³²,  v ^ v ≫ 16
+    hash(v)     v ← (v ^ c) c',  c' = c · A mod 2³²,  v ^ v ≫ 16;  then c ← c'
     mix(x, y)   z = L x - R y,  z ^ z ≫ 16
     pool        four words: hash the entropy in, mix every word into every other, mix in the rest
 
@@ -18,6 +18,14 @@ U16 = np.uint64(16)
 INIT_A, MULT_A = np.uint64(0x43B0D7E5), np.uint64(0x931E8875)
 INIT_B, MULT_B = np.uint64(0x8B51F9DD), np.uint64(0x58F38DED)
 MIX_L, MIX_R = np.uint64(0xCA01F9DD), np.uint64(0x4973F715)
+
+
+@leaf
+def _hashed(word: np.uint64, c: np.uint64, multiplier: np.uint64) -> tuple[np.uint64, np.uint64]:
+    """Return hash(word) and the next c."""
+    next_c = (c * multiplier) & LOW_HALF
+    v = ((word ^ c) * next_c) & LOW_HALF
+    return v ^ (v >> U16), next_c
 
 
 @leaf
@@ -40,28 +48,20 @@ def seed_state(entropy: UIntArray, pool: UIntArray, state: UIntArray) -> None:
     """
     c = INIT_A
     for i in range(4):  # hash the first four words of entropy
-        v = entropy[i] ^ c
-        c = (c * MULT_A) & LOW_HALF
-        v = (v * c) & LOW_HALF
-        pool[i] = v ^ (v >> U16)
+        pool[i], c = _hashed(entropy[i], c, MULT_A)
     for source in range(entropy.size):  # mix every word of the pool, then of the entropy, into it
         for i in range(4):
             if source != i:
                 word = pool[source] if source < 4 else entropy[source]
-                v = word ^ c
-                c = (c * MULT_A) & LOW_HALF
-                v = (v * c) & LOW_HALF
-                pool[i] = _mixed(pool[i], v ^ (v >> U16))
+                hashed, c = _hashed(word, c, MULT_A)
+                pool[i] = _mixed(pool[i], hashed)
     c = INIT_B
     for i in range(8):  # each word of the state consists of two hashed words of the pool
-        v = pool[i & 3] ^ c
-        c = (c * MULT_B) & LOW_HALF
-        v = (v * c) & LOW_HALF
-        v ^= v >> U16
+        half, c = _hashed(pool[i & 3], c, MULT_B)
         if i & 1:
-            state[i >> 1] |= v << U32
+            state[i >> 1] |= half << U32
         else:
-            state[i >> 1] = v
+            state[i >> 1] = half
 
 
 @leaf

@@ -155,23 +155,21 @@ def _run(agent: Any, plant: LinearPlant, steps: int, p: Stream, q: Stream) -> Re
     """Run the kernel; if it stops at a failed step, let the Python code raise the error."""
     loop, belief = kernels.lqr, agent.belief
     code, parameter = schedule_code(agent.schedule) or (0, 0.0)
-    mode, trial, diagonal, room, nu = belief.loop_parts()
+    mode, scratch, nu = belief.loop_mode(), belief.loop_scratch(), belief.loop_freedom()
     settings = loop.LoopSettings(
         code, parameter, agent.sampled, belief.tries, agent.exploration, agent.warm_up, nu,
         *belief.costs.mean(),
     )  # fmt: skip
     clock = np.array([agent._t, agent._drawn_at, agent.mode is not None, 0], np.int64)
-    rng_before = np.empty(4, np.uint64)
-    workspace = loop.Rooms(room, trial, belief.row, belief.v, belief.zero, diagonal, rng_before)
     x, drawn_in = plant.x, np.array(agent._drawn_in, np.float64)
     inputs, states = np.empty((steps, belief.inputs)), np.empty((steps, belief.states))
     steps_done, stop = loop.interact(
-        belief.F, settings, mode, clock, workspace, plant.loop_arrays(), x, drawn_in,
+        belief.F, settings, mode, clock, scratch, plant.loop_arrays(), x, drawn_in,
         kernels.random.Streams(p.state, q.state), inputs, states,
     )  # fmt: skip
     plant.fast_forward(x)
     held_mode = mode if clock[loop.HELD] else None
-    belief.fast_forward(steps_done, held_mode, diagonal, int(clock[loop.FAILED]))
+    belief.fast_forward(steps_done, held_mode, scratch.diagonal, int(clock[loop.FAILED]))
     agent._t, agent._drawn_at = int(clock[loop.T]), int(clock[loop.DRAWN_AT])
     agent._drawn_in, agent.x, agent.mode = drawn_in, x, belief.last()
     if stop == loop.NO_GAIN:  # the Python code raises the error

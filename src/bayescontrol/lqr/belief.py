@@ -81,24 +81,14 @@ class LinearMode(Saved):
         return state_and_cost(o)[0]
 
     @property
-    def costs(self) -> Costs:
-        """Q and R."""
-        return Costs(self.Q, self.R)
-
-    @property
     def W(self) -> FloatArray:  # noqa: N802 - the field's symbol
         """W = VᵀV."""
         return np.asarray(self.V.T @ self.V)
 
-    def arrays(self) -> "kernels.lqr.LinearModeArrays":
-        """Return the arrays in the form of the kernels."""
-        return kernels.lqr.LinearModeArrays(self.A, self.B, self.V, self.P, self.K)
-
     def changed(self, **parts: Any) -> Self:
         """Return a mode that differs in these parts."""
         mode = copy(self)
-        for name, part in parts.items():
-            setattr(mode, name, part)
+        vars(mode).update(parts)
         return mode
 
     def __repr__(self) -> str:
@@ -205,7 +195,7 @@ class SystemBelief(SystemRegression):
             # Unknown costs are drawn again after each failure.
             draws = tries_left if self.costs.known else 1
             failed = kernels.lqr.draw_mode(
-                self.F, self._freedom(), *costs, solved, draws, self._room, rng.state
+                self.F, self.loop_freedom(), *costs, solved, draws, self._room, rng.state
             )
             if failed >= 0:
                 return self._adopt(solved, costs, self.tries - tries_left + failed)
@@ -222,12 +212,12 @@ class SystemBelief(SystemRegression):
             kernels.regression.cholesky(part, np.empty_like(part)) for part in costs
         )
         if not definite or not kernels.lqr.mean_mode(
-            self.F, self._freedom(), *costs, solved, self._room
+            self.F, self.loop_freedom(), *costs, solved, self._room
         ):
             return None
         return self._adopt(solved, costs, 0)
 
-    def _freedom(self) -> float:
+    def loop_freedom(self) -> float:
         """Return ν, or 0 if the noise is known, as the kernels expect."""
         return self.nu if self.noise_factor is None else 0.0
 
@@ -284,7 +274,9 @@ class SystemBelief(SystemRegression):
         """Return ln P(o | âo_<t â_t): Student's t, or Gaussian if the noise is known."""
         v, u, y, cost = self._event(x, a, o)
         V = self.F if self.noise_factor is None else self.noise_factor  # F is a placeholder
-        state = kernels.lqr.log_predictive(self.F, V, self._freedom(), v, u, y, self.row, self.v)
+        state = kernels.lqr.log_predictive(
+            self.F, V, self.loop_freedom(), v, u, y, self.row, self.v
+        )
         return state + self.costs.log_predictive(v, u, cost)
 
     def observed_part(self, o: Any) -> Any:
@@ -303,11 +295,23 @@ class SystemBelief(SystemRegression):
 
     # -- for compiled loops --------------------------------------------------------------------
 
-    def loop_parts(self) -> tuple[Any, Any, FloatArray, Any, float]:
-        """Return the current mode, a blank mode, diag R at the last draw, workspace, and ν."""
-        mode = self._blank() if self._last is None else self._last.arrays()
-        copied = kernels.lqr.LinearModeArrays(*(part.copy() for part in mode))
-        return copied, self._blank(), self._diagonal.copy(), self._room, self._freedom()
+    def loop_mode(self) -> "kernels.lqr.LinearModeArrays":
+        """Return a copy of the last mode for the kernels; empty arrays if there is none."""
+        last, blank = self._last, self._blank()
+        return (
+            blank
+            if last is None
+            else kernels.lqr.LinearModeArrays(
+                *(getattr(last, name).copy() for name in blank._fields)
+            )
+        )
+
+    def loop_scratch(self) -> "kernels.lqr.Rooms":
+        """Return the scratch arrays of the loop, with diag R at the last draw."""
+        return kernels.lqr.Rooms(
+            self._room, self._blank(), self.row, self.v, self.zero, self._diagonal.copy(),
+            np.empty(4, np.uint64),
+        )  # fmt: skip
 
     def fast_forward(
         self, observed: int, mode: Sequence[FloatArray] | None, diagonal: FloatArray, failed: int
@@ -340,7 +344,10 @@ class SystemBelief(SystemRegression):
         if other is self:
             raise IncompatibleState("cannot merge a belief with itself: evidence would count twice")
         if not np.array_equal(self._saved_noise(), other._saved_noise()):
-            raise IncompatibleState("beliefs can be merged only if their known noise is equal")
+            raise IncompatibleState(
+                f"cannot merge {other!r} with noise {other.noise().tolist()}: {self!r} has noise "
+                f"{self.noise().tolist()}"
+            )
         costs = self.costs.copy()
         costs.merge(other.costs)
         super().merge(other)

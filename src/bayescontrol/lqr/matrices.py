@@ -124,18 +124,6 @@ def riccati(
     return P, K
 
 
-def lyapunov(F: ArrayLike, Q: ArrayLike) -> FloatArray:
-    """Solve P = Q + FᵀPF; every entry of P is ∞ unless |λ(F)| < 1.
-
-    >>> lyapunov([[0.5]], [[3.0]]).round(12).item()
-    4.0
-    """
-    f = as_square(F, "F")
-    P, q = np.empty_like(f), as_definite(Q, len(f), "Q", strictly=False)
-    stable = kernels.riccati.lyapunov(f, q, P, kernels.riccati.room(len(f), 1))
-    return P if stable else np.full_like(P, np.inf)
-
-
 def average_cost(
     A: FloatArray, B: FloatArray, Q: FloatArray, R: FloatArray, W: FloatArray, K: ArrayLike
 ) -> float:

@@ -49,7 +49,6 @@ _KIND: Final = ModelKind(
             "that any units can be used. Or its fields, and with costs always: mean, one number "
             "for every entry, or n × (n + m); precision and scatter, a number, or a matrix. "
             "Defaults of the fields: 0, 1, 1 and n + 2.",
-            if_changed="for logs with the earlier default pass prior=SystemPrior()",
         ),
         "start": SettingDoc("list of n numbers", "The first state. Default: 0."),
         "tries": SettingDoc(
@@ -138,10 +137,12 @@ class LinearQuadratic:
         setpoint: ArrayLike | None = None,
         integral: ArrayLike | None = None,
     ) -> None:
-        self.known = None if Q is None or R is None else Costs(_numbers(Q, "Q"), _numbers(R, "R"))
         if (Q is None) != (R is None) or (Q is None) == (costs is None):
-            raise InvalidSystem("give both Q and R if the costs are known, else costs alone")
-        self.noise = None if noise is None else _numbers(noise, "noise")
+            raise InvalidSystem("give both Q and R, or only `costs` if they are unknown")
+        self.known: Costs | None = None
+        if Q is not None and R is not None:
+            self.known = Costs(as_numbers(Q, "Q", InvalidSystem), as_numbers(R, "R", InvalidSystem))
+        self.noise = None if noise is None else as_numbers(noise, "noise", InvalidSystem)
         self.costs = _COSTS | _fields(costs, "costs", (*_COSTS, "states", "inputs"))
         given = {"backup": backup, "limits": limits, "setpoint": setpoint, "integral": integral}
         #: The settings of a `RegulatorAgent` that are given.
@@ -283,10 +284,6 @@ def _cost_belief(costs: Mapping[str, Any]) -> CostBelief:
         raise InvalidSystem(
             f"costs={dict(costs)!r} is invalid: give states and inputs ({error})"
         ) from None
-
-
-def _numbers(value: ArrayLike, what: str) -> FloatArray:
-    return as_numbers(value, what, InvalidSystem)
 
 
 def _plain(value: ArrayLike | None) -> Any:

@@ -27,7 +27,7 @@ from types import SimpleNamespace
 import numpy as np
 
 from bayescontrol import kernels
-from bayescontrol._arrays import ArrayLike, FloatArray
+from bayescontrol._arrays import ArrayLike, FloatArray, as_numbers
 from bayescontrol._support.regressions import Regressions
 from bayescontrol._support.saved import (
     Array,
@@ -63,20 +63,12 @@ class SystemPrior:
     dof: float | None = None
 
     def __post_init__(self) -> None:
-        for name in ("mean", "precision", "scatter"):
-            value = getattr(self, name)
-            try:
-                finite = bool(np.isfinite(np.asarray(value, np.float64)).all())
-            except (TypeError, ValueError):
-                finite = False
-            positive = name == "mean" or np.ndim(value) > 0 or (finite and value > 0.0)
-            if not (finite and positive):
-                raise InvalidPrior(
-                    f"SystemPrior({name}={value!r}): it must be finite"
-                    + ", and a single number must be positive" * (name != "mean")
-                )
-        if self.dof is not None and not 0.0 <= self.dof < np.inf:
-            raise InvalidPrior(f"SystemPrior(dof={self.dof!r}): it must be finite and above n - 1")
+        for name in ("mean", "precision", "scatter", *(["dof"] if self.dof is not None else [])):
+            value = as_numbers(getattr(self, name), f"SystemPrior({name}=...)", InvalidPrior)
+            if not np.isfinite(value).all():
+                raise InvalidPrior(f"SystemPrior({name}={value.tolist()}): it must be finite")
+            if name != "mean" and value.ndim == 0 and value <= 0.0:
+                raise InvalidPrior(f"SystemPrior({name}={value}): a number must be positive")
 
     def factor(self, n: int, m: int) -> FloatArray:
         """Return F₀ = [[R₀, R₀M₀ᵀ], [0, S₀]], the initial value of F."""
@@ -161,11 +153,6 @@ class SystemRegression(Saved):
         """Return Λ; row i of [A B] has covariance W_ii Λ⁻¹."""
         return np.asarray(self.R.T @ self.R)
 
-    def scatter(self) -> FloatArray:
-        """Return Ψ of the noise's inverse Wishart distribution."""
-        S = self.F[self.states + self.inputs :, self.states + self.inputs :]
-        return np.asarray(S.T @ S)
-
     def merge(self, other: "SystemRegression") -> None:
         """Add the evidence of `other`, FᵀF + F'ᵀF' - F₀ᵀF₀; the prior counts once."""
         size, other_size = (self.states, self.inputs), (other.states, other.inputs)
@@ -222,7 +209,7 @@ class KnownCosts(Saved):
         self._costs = costs
         self.n, self.m = len(costs.Q), len(costs.R)
 
-    def check(self, x: FloatArray, u: FloatArray, cost: float | None) -> None:
+    def check(self, x: FloatArray, u: FloatArray, cost: float | None) -> object:
         """Accept any cost, or none."""
 
     def learn(self, x: FloatArray, u: FloatArray, cost: float | None) -> None:
@@ -288,16 +275,12 @@ class CostBelief(Saved):
 
     def learn(self, x: FloatArray, u: FloatArray, cost: float | None) -> None:
         """Learn from one observed cost. An error changes nothing."""
-        (phi, c), fit = self._event(x, u, cost), self._fit
+        (phi, c), fit = self.check(x, u, cost), self._fit
         scale = 1.0 / self.noise
         kernels.regression.absorb(fit.R[0], fit.z[0], phi, scale, c / self.noise, fit.v)
         self.count += 1
 
-    def check(self, x: FloatArray, u: FloatArray, cost: float | None) -> None:
-        """Raise `BadEvidence` if the cost is missing or invalid."""
-        self._event(x, u, cost)
-
-    def _event(self, x: FloatArray, u: FloatArray, cost: float | None) -> tuple[FloatArray, float]:
+    def check(self, x: FloatArray, u: FloatArray, cost: float | None) -> tuple[FloatArray, float]:
         """Return φ(x, u) and the cost; raise `BadEvidence` if it is missing or invalid."""
         if cost is None:
             raise BadEvidence(
@@ -334,14 +317,10 @@ class CostBelief(Saved):
 
     def log_predictive(self, x: FloatArray, u: FloatArray, cost: float | None) -> float:
         """Return ln P(c | past, x, u), ignoring the restriction to definite matrices."""
-        phi, c = self._event(x, u, cost)
+        phi, c = self.check(x, u, cost)
         mean, variance = self._fit.score(0, phi)
         variance += self.noise**2
         return -0.5 * (log(2 * pi * variance) + (c - mean) ** 2 / variance)
-
-    def posterior(self) -> FloatArray:
-        """Return μ stacked on Λ."""
-        return np.vstack([self._fit.mean(0), self._fit.precision(0)])
 
     def merge(self, other: object) -> None:
         """Add the evidence of `other`; the prior counts once."""

@@ -56,7 +56,8 @@ _SEARCH, _DRAWN, _REPLACED = (np.array([source]) for source in range(3))
 class RegulatorMode(LinearMode):
     """A drawn system with the input that regulates it, or with the backup gain.
 
-    K and P include the integrals, as the last rows and columns. `offset` is u_r, and `sd` is σ.
+    `solved` are A, B, V, P and K, where P and K include the integrals as the last rows and columns.
+    `offset` is u_r, `sd` is σ, and `source` tells where the gain is from.
 
     >>> from bayescontrol import Stream
     >>> belief = RegulatorBelief(Costs(np.eye(1), np.eye(1)), backup=[[0.5]], setpoint=[3.0])
@@ -69,9 +70,10 @@ class RegulatorMode(LinearMode):
         *map(Copied, "QR"),  # the costs are known
     )
 
-    def __init__(self, belief: "RegulatorBelief", *parts: Any) -> None:
-        super().__init__(parts[:5], belief.costs.mean())
-        self.belief, (self.offset, self.sd, self.source) = belief, parts[5:]
+    def __init__(self, belief: "RegulatorBelief", solved: Any, offset: Any, source: Any) -> None:
+        super().__init__(solved, belief.costs.mean())
+        self.belief, self.offset, self.source = belief, offset, source
+        self.sd = np.zeros(belief.inputs)
 
     def act(self, x: FloatArray, rng: StreamLike) -> FloatArray:
         """Return the limited input."""
@@ -164,16 +166,16 @@ class RegulatorBelief(SystemBelief):
 
     def _search(self, error: FloatArray) -> None:
         """Update the memory after an observation before the scale is known."""
-        (cost, size, known), n, m, t = self.memory, self.states, self.inputs, self.count
+        (cost, g, known), n, m, t = self.memory, self.states, self.inputs, self.count
         for i in range(n):
             for j in range(n):
                 cost += error[i] * self._Q[i, j] * error[j]
         if t >= n + m:
-            size = min(_FULL, _GROWTH * size) if t > n + m else _FIRST
+            g = min(_FULL, _GROWTH * g) if t > n + m else _FIRST
         longest = (_LONGEST_WITH_BACKUP if self._has_backup else _LONGEST) * (n + m)
         if t >= 2 * (2 * n + m) and (t >= longest or self.input_signal() >= _SIGNAL):
             known = t
-        self.memory = np.array([cost, size, known])
+        self.memory = np.array([cost, g, known])
 
     def input_signal(self) -> float:
         """Return the least bᵀW⁻¹b / λ of an input: b is its column of B, with covariance Wλ.
@@ -199,12 +201,12 @@ class RegulatorBelief(SystemBelief):
 
     def _excitation(self) -> FloatArray:
         """Return σ of the search."""
-        cost, size, _ = self.memory
+        cost, g, _ = self.memory
         if cost > 0.0:
             R = self.costs.mean().R.diagonal()
-            return np.asarray(size * np.sqrt(cost / (self.count * self.inputs * R)))
-        span = self.limits[1] - self.limits[0]
-        return np.asarray(size * np.where(span < np.inf, 0.5 * span, 1.0))
+            return np.asarray(g * np.sqrt(cost / (self.count * self.inputs * R)))
+        span = self.limits[1] - self.limits[0]  # no state has cost anything yet
+        return np.asarray(g * np.where(span < np.inf, 0.5 * span, 1.0))
 
     def _draw(self, rng_state: UIntArray) -> RegulatorMode | None:
         """Draw a system with a gain; return None if the gain costs too much in the mean system."""
@@ -232,10 +234,8 @@ class RegulatorBelief(SystemBelief):
     def _replacement(self, last: RegulatorMode) -> RegulatorMode:
         """Return the mode that is used instead of a drawn one."""
         self.refused += 1
-        still = {"sd": np.zeros(self.inputs), "source": _REPLACED}
-        if self._has_backup:
-            return last.changed(K=self._backup.copy(), **still)
-        return (self.certain() or last).changed(**still)
+        mode = last.changed(K=self._backup.copy()) if self._has_backup else self.certain() or last
+        return mode.changed(sd=np.zeros(self.inputs), source=_REPLACED)
 
     def is_retired(self, mode: Any) -> bool:
         """Return True if no drawn gain is in use, so that a draw is tried at every step."""
@@ -271,14 +271,14 @@ class RegulatorBelief(SystemBelief):
         u_r = _product(weighted, r - _product(A, r))
         if not kernels.riccati.solve_linear(_product(weighted, B), u_r):
             u_r = np.zeros((m, 1))
-        return RegulatorMode(self, A, B, V, P, K, u_r[:, 0], np.zeros(m), _DRAWN)
+        return RegulatorMode(self, (A, B, V, P, K), u_r[:, 0], _DRAWN)
 
     def _blank_mode(self) -> RegulatorMode:
         """Return a mode of zeros, with the noise if it is known."""
         n, m, size = self.states, self.inputs, len(self._Q)
         V = np.eye(n) if self.noise_factor is None else self.noise_factor.copy()
-        A, B, P, K, u, sd = map(np.zeros, ((n, n), (n, m), (size, size), (m, size), (m,), (m,)))
-        return RegulatorMode(self, A, B, V, P, K, u, sd, _SEARCH)
+        A, B, P, K = map(np.zeros, ((n, n), (n, m), (size, size), (m, size)))
+        return RegulatorMode(self, (A, B, V, P, K), np.zeros(m), _SEARCH)
 
     def _after_copy(self) -> None:
         if self._last is not None:

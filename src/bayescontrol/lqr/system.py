@@ -232,13 +232,12 @@ class LinearPlant:
         4.0
         """
         n = self.system.states
-        states = [state_and_cost(o)[0] for _, o in record]
-        x0 = np.zeros(n) if start is None else as_vector(start, n, "the start")
-        X = np.vstack([x0[None], np.array(states).reshape(-1, n)])[:-1]
+        states = np.array([state_and_cost(o)[0] for _, o in record]).reshape(-1, n)
+        X = np.vstack([as_start(start, n), states])[:-1]  # the state before each step
         U = np.asarray(record.actions, np.float64).reshape(len(X), self.system.inputs)
-        costs = np.einsum("ti,ij,tj->t", X, self.system.Q, X, optimize=False)
-        costs += np.einsum("ti,ij,tj->t", U, self.system.R, U, optimize=False)
-        return np.asarray(costs)
+        of_states = np.einsum("ti,ij,tj->t", X, self.system.Q, X, optimize=False)
+        of_inputs = np.einsum("ti,ij,tj->t", U, self.system.R, U, optimize=False)
+        return np.asarray(of_states + of_inputs)
 
     # -- for compiled loops --------------------------------------------------------------------
 

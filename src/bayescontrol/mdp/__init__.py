@@ -7,8 +7,6 @@ from bayescontrol.mdp.planning import (
     Plan,
     gain_and_bias,
     policy_iteration,
-    relative_value_iteration,
-    require_communicating,
     stationary_distribution,
 )
 from bayescontrol.mdp.table import MDP, MDPEnvironment, Step, chain_mdp, random_mdp
@@ -29,7 +27,5 @@ __all__ = [
     "gain_and_bias",
     "policy_iteration",
     "random_mdp",
-    "relative_value_iteration",
-    "require_communicating",
     "stationary_distribution",
 ]

@@ -31,10 +31,10 @@ from typing import Any, ClassVar, Final, Literal
 import numpy as np
 
 from bayescontrol import kernels
-from bayescontrol._arrays import FloatArray
+from bayescontrol._arrays import FloatArray, as_integer
 from bayescontrol._support.description import ModelKind, SettingDoc, SizeLimit
 from bayescontrol._support.display import summary_html
-from bayescontrol._support.saved import Array, Fixed, Saved, damaged, declare
+from bayescontrol._support.saved import Array, Fixed, Part, Saved, damaged, declare
 from bayescontrol._support.values import format_text
 from bayescontrol.errors import (
     IncompatibleState,
@@ -43,7 +43,7 @@ from bayescontrol.errors import (
     NotConverged,
     counted,
 )
-from bayescontrol.mdp.ledger import Ledger, LedgerField
+from bayescontrol.mdp.ledger import Ledger
 from bayescontrol.mdp.table import MDP, MDPEnvironment, Step, advance, read_step, step_record
 from bayescontrol.protocols import PosteriorMeasure
 from bayescontrol.record import Record
@@ -166,7 +166,7 @@ class GibbsBelief(Saved):
     )
     saved_fields = declare(
         Fixed("settings", lambda belief: [format_text(belief.prior), *belief.draw_settings]),
-        LedgerField("", "ledger"),
+        Part("", "ledger"),
         Array("drawn", lambda belief: belief._saved_mode(), shape=(None,), finite=False),
     )
 
@@ -182,9 +182,8 @@ class GibbsBelief(Saved):
         recentre: bool = True,
     ) -> None:
         self.prior = GibbsPrior() if prior is None else prior
-        for name, value, least in (("sweeps", sweeps, 1), ("partial", partial, 0)):
-            if type(value) is not int or value < least:
-                raise InvalidPrior(f"{name}={value!r}: it must be an integer of at least {least}")
+        sweeps = as_integer("sweeps", sweeps, 1, InvalidPrior)
+        partial = as_integer("partial", partial, 0, InvalidPrior)
         p = self.prior.precision
         if p == "learned" and (partial or states is not None or not recentre):
             raise InvalidPrior(
@@ -310,7 +309,7 @@ class GibbsBelief(Saved):
         >>> belief.posterior()
         array([[1.5, 2. ]])
         """
-        mu0, lambda0, unit, _ = self.ledger.prior
+        mu0, lambda0, unit, _ = self.ledger.evidence.prior
         sums = np.array([(n, total) for *_, n, total in self.ledger], np.float64).reshape(-1, 2)
         lam = lambda0 + unit * sums[:, 0]
         return np.column_stack([(lambda0 * mu0 + unit * sums[:, 1]) / lam, lam])
@@ -353,7 +352,7 @@ class GibbsBelief(Saved):
         drawn, columns, new._last = new.drawn, len(new.ledger.actions), None
         if drawn.size:
             if (drawn.size - 1) % columns:
-                raise damaged(f"the drawn mode is {drawn}")
+                raise damaged(f"'drawn' has {drawn.size} numbers, not ρ and {columns} per state")
             Q = drawn[:-1].reshape(-1, columns).copy()
             new._last = self._mode(Q, float(drawn[-1]), new.ledger)
 
@@ -368,7 +367,10 @@ class GibbsBelief(Saved):
         mine, theirs = self.ledger, other.ledger
         same_prior = self.prior == other.prior and mine.declared == theirs.declared
         if not same_prior or list(mine.actions) != list(theirs.actions):
-            raise IncompatibleState(f"cannot merge {other!r}: its actions or prior are different")
+            raise IncompatibleState(
+                f"cannot merge {other!r} with {other.prior} and actions {list(theirs.actions)}: "
+                f"this belief has {self.prior} and actions {list(mine.actions)}"
+            )
         ledger = mine.copy()
         ledger.absorb(theirs)
         self.ledger = ledger

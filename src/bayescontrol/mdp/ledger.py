@@ -20,11 +20,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bayescontrol import kernels
-from bayescontrol._arrays import Arrays, BoolArray, FloatArray
+from bayescontrol._arrays import Arrays, BoolArray
 from bayescontrol._support.names import Names
 from bayescontrol._support.saved import (
     Copied,
-    Field,
     Saved,
     checked_array,
     damaged,
@@ -37,7 +36,8 @@ from bayescontrol.errors import BadEvidence, IncompatibleState, InvalidTable, Un
 #: Initial capacity for the successors of a pair.
 FIRST_ROOM = 4
 PER_PAIR = ("n", "r", "scatter", "s", "inverse", "spread", "pull", "first", "known", "room")
-PER_TRANSITION = ("successor", "weight", "times", "rewards")
+PER_SAVED_TRANSITION = ("successor", "times", "rewards")
+PER_TRANSITION = (*PER_SAVED_TRANSITION, "weight")
 PER_STATE = ("from_prior", "from_data")
 INDICES = ("first", "known", "room", "successor")
 #: Number of scalars in the state of the sampler, besides Q and M.
@@ -81,12 +81,12 @@ class Ledger(Saved):
         self.actions, self.allowed = Names("action", actions), allowed
         names = [] if states is None else list(Names("state", states))
         self.declared = states is not None
-        self.prior: FloatArray = np.array([*prior, float(len(names))])
         self.places: dict[Any, int] = {}
         self._used = 0
         columns: dict[str, Any] = dict.fromkeys(PER_PAIR + PER_TRANSITION + PER_STATE, np.zeros(0))
         columns |= dict.fromkeys(INDICES, np.zeros(0, np.uint64))
-        self.evidence = kernels.gibbs.Evidence(prior=self.prior, **columns)
+        prior_numbers = np.array([*prior, float(len(names))])
+        self.evidence = kernels.gibbs.Evidence(prior=prior_numbers, **columns)
         scalars = np.zeros(SCALARS)
         scalars[1] = 1.0
         self.chain = kernels.gibbs.Chain(np.zeros((0, len(self.actions))), np.zeros(0), scalars)
@@ -248,14 +248,82 @@ class Ledger(Saved):
         """Iterate over the observed transitions by state, action and time of first occurrence."""
         return (entry for entry, _, _ in self._rows())
 
-    def _after_copy(self) -> None:
-        self.prior = self.evidence.prior
+    # -- saving and loading ------------------------------------------------------------------------
 
-    def empty(self) -> "Ledger":
-        """Return a ledger with the same actions and prior but without states."""
-        ledger = Ledger(list(self.actions), (1.0, 1.0, 1.0), None, self.allowed)
-        ledger.declared, ledger.prior[:] = self.declared, self.prior
-        return ledger
+    def save(self) -> Arrays:
+        """Return the ledger as named arrays, without unused capacity."""
+        size, e, c = len(self), self.evidence, self.chain
+        pairs = size * len(self.actions)
+        counts = e.known[:pairs].astype(np.int64)
+        # The transitions of all pairs in order, without the unused entries between them.
+        offsets = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
+        positions = np.repeat(e.first[:pairs].astype(np.int64), counts) + offsets
+        return {
+            "states": pack(list(self.places), "the states"),
+            "actions": pack(list(self.actions), "the actions"),
+            "offered": self.has_action(),
+            "known": counts,
+            "r": e.r[:pairs].copy(),
+            "scatter": e.scatter[:pairs].copy(),
+            "successor": e.successor[positions].astype(np.int64),
+            "times": e.times[positions],
+            "rewards": e.rewards[positions],
+            "sampler/Q": c.Q[:size].copy(),
+            "sampler/M": c.M[:size].copy(),
+            "sampler/scalars": c.scalars.copy(),
+        }
+
+    def load(self, arrays: Arrays) -> None:
+        """Restore what `save` returned, for a ledger with the same actions and prior.
+
+        Another state raises IncompatibleState and changes nothing.
+        """
+        require_arrays(arrays, ("states", "actions", "offered", "known", "successor"))
+        states, actions = unpack(arrays["states"]), unpack(arrays["actions"])
+        if actions != list(self.actions):
+            raise IncompatibleState(
+                f"the saved state has the actions {actions}, this belief has {list(self.actions)}"
+            )
+        if self.declared and states != list(self.places):
+            raise IncompatibleState(
+                f"the saved states {arrays['states']} differ from the declared states of this "
+                "belief"
+            )
+        _require_valid(arrays, states, len(actions))
+        new = Ledger(actions, (1.0, 1.0, 1.0))  # without states
+        new.evidence.prior[:] = self.evidence.prior
+        for x, row in zip(states, arrays["offered"], strict=True):
+            if not np.array_equal(self.available(x), row):
+                saved_actions = [
+                    a for a, is_offered in zip(actions, row, strict=True) if is_offered
+                ]
+                raise IncompatibleState(
+                    f"state {x!r} was saved with the actions {saved_actions}, and offers "
+                    f"{self.actions_of(x)} here: create the belief with the `allowed` of the saved "
+                    "one"
+                )
+            new.add_state(x, 0.0, row)
+        end = np.cumsum(arrays["known"])
+        for i, (first, last) in enumerate(zip(end - arrays["known"], end, strict=True)):
+            new._restore_pair(i, {name: arrays[name][first:last] for name in PER_SAVED_TRANSITION})
+        e, c = new.evidence, new.chain
+        e.r[: end.size], e.scatter[: end.size] = arrays["r"], arrays["scatter"]
+        kernels.gibbs.prepare(e, len(new), len(actions))
+        c.Q[: len(new)], c.M[: len(new)] = arrays["sampler/Q"], arrays["sampler/M"]
+        c.scalars[:] = arrays["sampler/scalars"]
+        self.places, self._used, self.evidence, self.chain = new.places, new._used, e, c
+
+    def _restore_pair(self, i: int, transitions: Arrays) -> None:
+        """Write the saved transitions of pair i."""
+        count = len(transitions["times"])
+        if count > self.evidence.room[i]:
+            self.make_room(i, count)
+        e = self.evidence
+        block = slice(int(e.first[i]), int(e.first[i]) + count)
+        for name, column in transitions.items():
+            getattr(e, name)[block] = column
+        e.known[i] = count
+        e.n[i] += transitions["times"].sum()
 
 
 def _extended(array: Any, size: int) -> Any:
@@ -263,86 +331,6 @@ def _extended(array: Any, size: int) -> Any:
     longer = np.zeros((size, *array.shape[1:]), array.dtype)
     longer[: len(array)] = array
     return longer
-
-
-def to_arrays(ledger: Ledger) -> Arrays:
-    """Return the ledger as named arrays, without unused capacity."""
-    size, e, c = len(ledger), ledger.evidence, ledger.chain
-    pairs = size * len(ledger.actions)
-    counts = e.known[:pairs].astype(np.int64)
-    # The transitions of all pairs in order, without the unused entries between them.
-    offsets = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
-    positions = np.repeat(e.first[:pairs].astype(np.int64), counts) + offsets
-    return {
-        "states": pack(list(ledger.places), "the states"),
-        "actions": pack(list(ledger.actions), "the actions"),
-        "offered": ledger.has_action(),
-        "known": counts,
-        "r": e.r[:pairs].copy(),
-        "scatter": e.scatter[:pairs].copy(),
-        "successor": e.successor[positions].astype(np.int64),
-        "times": e.times[positions],
-        "rewards": e.rewards[positions],
-        "sampler/Q": c.Q[:size].copy(),
-        "sampler/M": c.M[:size].copy(),
-        "sampler/scalars": c.scalars.copy(),
-    }
-
-
-def from_arrays(arrays: Arrays, template: Ledger) -> Ledger:
-    """Return a ledger with the actions and prior of `template` and the data of `to_arrays`."""
-    require_arrays(arrays, ("states", "actions", "offered", "known", "successor"))
-    states, actions = unpack(arrays["states"]), unpack(arrays["actions"])
-    if actions != list(template.actions):
-        raise IncompatibleState(
-            f"the saved state has the actions {actions}, this belief has {list(template.actions)}"
-        )
-    if template.declared and states != list(template.places):
-        raise IncompatibleState(
-            f"the saved states {arrays['states']} differ from the declared states of this belief"
-        )
-    _require_valid(arrays, states, len(actions))
-    ledger = template.empty()
-    for x, row in zip(states, arrays["offered"], strict=True):
-        if not np.array_equal(template.available(x), row):
-            saved_actions = [a for a, is_offered in zip(actions, row, strict=True) if is_offered]
-            raise IncompatibleState(
-                f"state {x!r} was saved with the actions {saved_actions}, and offers "
-                f"{template.actions_of(x)} here: create the belief with the `allowed` of the saved "
-                "one"
-            )
-        ledger.add_state(x, 0.0, row)
-    end = np.cumsum(arrays["known"])
-    for i, (first, last) in enumerate(zip(end - arrays["known"], end, strict=True)):
-        count = int(last - first)
-        if count > ledger.evidence.room[i]:
-            ledger.make_room(i, count)
-        e = ledger.evidence
-        block = slice(int(e.first[i]), int(e.first[i]) + count)
-        for name in ("successor", "times", "rewards"):
-            getattr(e, name)[block] = arrays[name][first:last]
-        e.known[i] = count
-        e.n[i] += arrays["times"][first:last].sum()
-    e, c = ledger.evidence, ledger.chain
-    e.r[: end.size], e.scatter[: end.size] = arrays["r"], arrays["scatter"]
-    kernels.gibbs.prepare(e, len(ledger), len(actions))
-    c.Q[: len(ledger)], c.M[: len(ledger)] = arrays["sampler/Q"], arrays["sampler/M"]
-    c.scalars[:] = arrays["sampler/scalars"]
-    return ledger
-
-
-class LedgerField(Field):
-    """A ledger as a field of a saved state, without unused capacity."""
-
-    copied, required = True, False
-
-    def save(self, owner: Any, arrays: Arrays) -> None:
-        """Add the arrays of the ledger."""
-        arrays |= to_arrays(self.value(owner))
-
-    def read(self, owner: Any, arrays: Arrays) -> Ledger:
-        """Return the saved ledger."""
-        return from_arrays(arrays, self.value(owner))
 
 
 def _require_valid(arrays: Arrays, states: object, actions: int) -> None:

@@ -20,13 +20,13 @@ ours, because the layout of the paper's figure is not known.
 """
 
 import inspect
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass
 from typing import Any, ClassVar, Final, TypeAlias
 
 import numpy as np
 
 from bayescontrol._arrays import ArrayLike
-from bayescontrol.errors import InvalidTable, UnknownState
+from bayescontrol.errors import InvalidTable
 from bayescontrol.mdp.table import MDP, MDPEnvironment
 
 
@@ -125,9 +125,9 @@ class Rules:
     def __post_init__(self) -> None:
         if not 0.0 <= self.p <= 1.0:
             raise InvalidTable(f"p={self.p}: it must be a probability between 0 and 1")
-        for field in fields(self):
-            if field.name.endswith("reward") and not np.isfinite(getattr(self, field.name)):
-                raise InvalidTable(f"{field.name}={getattr(self, field.name)}: it must be finite")
+        for name, value in asdict(self).items():
+            if name.endswith("reward") and not np.isfinite(value):
+                raise InvalidTable(f"{name}={value}: it must be finite")
 
 
 _Parameter, _RULES = inspect.Parameter, inspect.signature(Rules).parameters.values()
@@ -143,7 +143,7 @@ class Maze:
     >>> maze = Maze("three-cups")
     >>> maze.mdp()
     MDP(49 states, 4 actions, 817 transitions)
-    >>> maze.cells[10], maze.state(1, 3), maze.goals
+    >>> maze.cells[10], maze.cells.index((1, 3)), maze.goals
     ((1, 3), 10, [10])
     >>> print(Maze('''. n .
     ...               G . .''', p=0.8).render(at=0))
@@ -194,15 +194,6 @@ class Maze:
         """Return the map's character at a cell."""
         return self.rows[cell[0]][cell[1]]
 
-    def state(self, row: int, column: int) -> int:
-        """Return the state at (row, column)."""
-        try:
-            return self._states[row, column]
-        except KeyError:
-            raise UnknownState(
-                f"no state at ({row}, {column}): it is a wall or outside the map"
-            ) from None
-
     def passage(self, cell: Cell, move: str) -> tuple[Cell, bool] | None:
         """Return the target of a move and whether it passes a membrane; None if it is blocked.
 
@@ -227,8 +218,8 @@ class Maze:
 
     def membranes(self) -> list[tuple[Cell, Cell]]:
         """Return every rewarded one-way passage as (cell outside, cell inside)."""
-        found = ((cell, self.passage(cell, move)) for cell in self.cells for move in MOVES)
-        return [(cell, way[0]) for cell, way in found if way and way[1]]
+        ways = ((cell, self.passage(cell, move)) for cell in self.cells for move in MOVES)
+        return [(cell, way[0]) for cell, way in ways if way and way[1]]
 
     def mdp(self, *, named: bool = False) -> MDP:
         """Return the maze as an MDP.
@@ -236,7 +227,7 @@ class Maze:
         States and actions are integers. With `named`, a state is (row, column), and an action is
         "up", "down", "left" or "right".
         """
-        transitions: list[tuple[int, int, int, float, float]] = []
+        transitions: list[tuple[int, int, int, float, float]] = []  # x, a, y, P, r
         reset = self._reset(self.rules.step_reward, 1.0)
         for x, cell in enumerate(self.cells):
             for a, move in enumerate(MOVES):
@@ -305,10 +296,7 @@ class Maze:
         return "\n".join(" ".join(row) for row in rows)
 
     def __repr__(self) -> str:
-        changed = [
-            f"{f.name}={getattr(self.rules, f.name)!r}"
-            for f in fields(self.rules)
-            if getattr(self.rules, f.name) != f.default
-        ]
+        rules, default = asdict(self.rules), asdict(Rules())
+        changed = [f"{name}={rules[name]!r}" for name in rules if rules[name] != default[name]]
         size = f"{len(self.rows)} × {len(self.rows[0])}"
         return f"Maze({', '.join([repr(self.name or 'a map of ' + size), *changed])})"

@@ -12,7 +12,7 @@ so every other mode is refuted in the end.
 """
 
 from collections.abc import Hashable, Sequence
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from bayescontrol._support.description import ModelKind
 from bayescontrol.errors import BadEvidence, InvalidTable
 from bayescontrol.finite.tabular import Labels, TabularModes
 from bayescontrol.mdp.maze import Maze
-from bayescontrol.mdp.planning import Plan, policy_iteration
+from bayescontrol.mdp.planning import policy_iteration
 from bayescontrol.mdp.table import MDP, Step
 
 
@@ -29,8 +29,7 @@ class MDPModes(TabularModes):
     """One mode for each MDP; situations, actions and observations are integers.
 
     All MDPs must have the same states and actions. Among several best actions a mode chooses
-    uniformly, or with `ties="lowest"` the first one. Raises `NotCommunicating` for an MDP that is
-    not weakly communicating.
+    uniformly. Raises `NotCommunicating` for an MDP that is not weakly communicating.
 
     >>> from bayescontrol.mdp import chain_mdp
     >>> modes = MDPModes([chain_mdp(3), chain_mdp(3, pays=1)], prior=[0.9, 0.1])
@@ -53,7 +52,6 @@ Step(reward=1.0, state=0)]
         prior: ArrayLike | None = None,
         *,
         start: Hashable | None = None,
-        ties: Literal["uniform", "lowest"] = "uniform",
         names: Sequence[str] | None = None,
     ) -> None:
         if not mdps:
@@ -65,11 +63,12 @@ Step(reward=1.0, state=0)]
                 raise InvalidTable(f"MDP {m} and MDP 0 differ in their states or actions")
         #: The solutions of the problems.
         self.plans = tuple(policy_iteration(mdp) for mdp in mdps)
+        best = np.array([plan.optimal_actions() for plan in self.plans], np.float64)
         steps, hypothesis = _hypotheses(mdps)
         #: The (reward, next state) of each observation.
         self.steps = [Step(float(r), first.states[int(y)]) for r, y in steps]
         super().__init__(
-            _policies(self.plans, ties),
+            best / best.sum(-1, keepdims=True),
             hypothesis,
             np.broadcast_to(steps[:, 1].astype(np.int64), hypothesis.shape[1:]),
             start=0 if start is None else first.states.place(start),
@@ -96,26 +95,16 @@ Step(reward=1.0, state=0)]
         return "MDP" + super().__repr__().removeprefix("Tabular")
 
 
-def _policies(plans: Sequence[Plan], ties: str) -> FloatArray:
-    """Return P(a | m, x): uniform on the best actions, or 1 for the first of them."""
-    best = np.array([plan.optimal_actions() for plan in plans], np.float64)
-    if ties == "uniform":
-        return np.asarray(best / best.sum(-1, keepdims=True))
-    if ties == "lowest":
-        return np.asarray(np.eye(best.shape[-1])[best.argmax(-1)], np.float64)
-    raise InvalidTable(f"ties={ties!r}: it must be 'uniform' or 'lowest'")
-
-
 def _hypotheses(mdps: Sequence[MDP]) -> tuple[FloatArray, FloatArray]:
-    """Return the distinct (r, y) of all MDPs, and P_m(r, y | x, a) over them."""
+    """Return the distinct (r, y) of all MDPs as rows, and P_m(r, y | x, a) as [m, x, a, row]."""
     entries = [np.column_stack([mdp.rewards, mdp.successor]) for mdp in mdps]
-    steps, o = np.unique(np.concatenate(entries), axis=0, return_inverse=True)
-    numbers = np.split(o.ravel(), np.cumsum([len(e) for e in entries])[:-1])
+    steps, row_of_entry = np.unique(np.concatenate(entries), axis=0, return_inverse=True)
+    rows = np.split(row_of_entry.ravel(), np.cumsum([len(e) for e in entries])[:-1])
     X, A = mdps[0].allowed.shape
     hypothesis = np.zeros((len(mdps), X * A, len(steps)))
     for m, mdp in enumerate(mdps):
         pair = np.repeat(np.arange(X * A), mdp.size)
-        hypothesis[m, pair, numbers[m]] = mdp.probability
+        hypothesis[m, pair, rows[m]] = mdp.probability
         hypothesis[m, mdp.size == 0, 0] = 1.0  # unavailable actions: equal in all modes
     return steps, hypothesis.reshape(len(mdps), X, A, len(steps))
 
@@ -162,8 +151,10 @@ def goal_cells(rows: int, columns: int, goals: int | None = None) -> list[tuple[
         return cells
     corners = dict.fromkeys((i, j) for i in (0, rows - 1) for j in (0, columns - 1))
     chosen = list(corners)[:count]
-    while len(chosen) < count:  # distances are numbers of moves
-        chosen.append(
-            max(cells, key=lambda c: min(abs(c[0] - i) + abs(c[1] - j) for i, j in chosen))
-        )
+
+    def moves_to_chosen(cell: tuple[int, int]) -> int:
+        return min(abs(cell[0] - i) + abs(cell[1] - j) for i, j in chosen)
+
+    while len(chosen) < count:
+        chosen.append(max(cells, key=moves_to_chosen))
     return sorted(chosen)

@@ -12,10 +12,9 @@ A policy is evaluated by linear systems. In a recurrent class, (I - P) with one 
 ones has the gain as an unknown in place of h of that state, and its transpose gives d. The
 transient states follow from (I - P_TT) h_T = r_T - ρ_T + P_TR h_R.
 
-The bounds hold for any h and include the rounding errors. Value iteration repeats
-h ← h + τ (T h - h); τ < 1 is value iteration on the chain that stays with probability 1 - τ, which
-has the same h and is aperiodic. Policy iteration improves the gain first, then the bias where the
-gain is already maximal. Both need a weakly communicating MDP; otherwise ρ* depends on x.
+The bounds hold for any h and include the rounding errors. Policy iteration improves the gain first,
+then the bias where the gain is already maximal. It needs a weakly communicating MDP; otherwise ρ*
+depends on x.
 
 The Markov chain of a policy, and which states can be reached from which:
 
@@ -28,8 +27,8 @@ The Markov chain of a policy, and which states can be reached from which:
     unichain π             π has one recurrent class; then ρ_π does not depend on x
 
 The first two are decided by the strongly connected components of the graph of all actions. Whether
-*every* policy is unichain is not checked: that is NP-hard (Tsitsiklis 2007), and the planners need
-only weakly communicating, which it implies.
+*every* policy is unichain is not checked: that is NP-hard (Tsitsiklis 2007), and policy iteration
+needs only weakly communicating, which it implies.
 """
 
 from collections.abc import Sequence
@@ -38,13 +37,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bayescontrol._arrays import ArrayLike, BoolArray, FloatArray, IntArray, require_between
+from bayescontrol._arrays import ArrayLike, BoolArray, FloatArray, IntArray
 from bayescontrol.errors import InvalidTable, NotCommunicating, NotConverged, UnknownAction
-from bayescontrol.mdp.table import MDP
+from bayescontrol.mdp.table import MDP, TOLERANCE
 from bayescontrol.seeding import StreamLike
-
-#: Allowed rounding error in the sum of the probabilities of a policy.
-TOLERANCE = 1e-9
 
 
 def as_policy(mdp: MDP, policy: ArrayLike) -> FloatArray:
@@ -117,13 +113,9 @@ def closed_sets(matrix: object) -> list[IntArray]:
 
 
 def closed_classes(mdp: MDP) -> list[IntArray]:
-    """Return the communicating sets of states that no policy leaves."""
-    return recurrent_classes(mdp, mdp.allowed / mdp.allowed.sum(1, keepdims=True))
-
-
-def recurrent_classes(mdp: MDP, policy: ArrayLike) -> list[IntArray]:
-    """Return the recurrent classes of P_π as arrays of state indices."""
-    return closed_sets(induced(mdp, policy)[0])
+    """Return the communicating sets of states that no policy leaves, as arrays of indices."""
+    takes_every_action = mdp.allowed / mdp.allowed.sum(1, keepdims=True)
+    return closed_sets(induced(mdp, takes_every_action)[0])
 
 
 def _states_avoiding(mdp: MDP, closed: IntArray) -> IntArray:
@@ -141,24 +133,6 @@ def _states_avoiding(mdp: MDP, closed: IntArray) -> IntArray:
         if (remaining == in_Z).all():
             return np.flatnonzero(in_Z).astype(np.int64)
         in_Z = remaining
-
-
-def require_communicating(mdp: MDP) -> None:
-    """Raise `NotCommunicating` unless every state can be reached from every other.
-
-    >>> require_communicating(MDP([[[0, 1]], [[0, 1]]], [[0], [0]], states=["egg", "hen"]))
-    Traceback (most recent call last):
-    bayescontrol.errors.NotCommunicating: the MDP is not communicating: no policy leads from state \
-'hen' to state 'egg'; remove those states, or add an action that leads there
-    """
-    classes = closed_classes(mdp)
-    if len(classes[0]) == len(mdp.states):
-        return
-    unreachable = np.setdiff1d(np.arange(len(mdp.states)), classes[0])
-    raise NotCommunicating(
-        f"the MDP is not communicating: no policy leads from {_named(mdp, classes[0])} to "
-        f"{_named(mdp, unreachable)}; remove those states, or add an action that leads there"
-    )
 
 
 def require_weakly_communicating(mdp: MDP) -> None:
@@ -220,7 +194,7 @@ def gain_and_bias(mdp: MDP, policy: ArrayLike) -> Evaluation:
     gain, bias = np.zeros(X), np.zeros(X)
     classes = []
     transient = np.ones(X, bool)
-    for states in recurrent_classes(mdp, policy):
+    for states in closed_sets(P):  # the recurrent classes
         rho, h, d = _evaluate_recurrent(P[states][:, states], r[states])
         gain[states], bias[states], transient[states] = rho, h, False
         probability = np.zeros(X)
@@ -281,6 +255,7 @@ def _evaluate_recurrent(P: Any, r: FloatArray) -> tuple[float, FloatArray, Float
     return rho, h - d @ h, d
 
 
+#: The distance of 1 to the next larger double.
 EPSILON = 2.0**-52
 
 
@@ -310,8 +285,6 @@ class Plan:
     #: The index of the best action in each state, the lowest if several are best. The gain of
     #: this policy is at least `lower`.
     policy: IntArray
-    #: Number of improvements of h or of the policy.
-    iterations: int
 
     def act(self, x: Any, rng: StreamLike) -> Any:
         """Return the optimal action π*(x) by name."""
@@ -348,46 +321,6 @@ def _margin(mdp: MDP, h: FloatArray) -> float:
     return float((2 * mdp.size.max() + 8) * EPSILON * largest)
 
 
-def _plan(mdp: MDP, h: FloatArray, gain: float | None, iterations: int) -> Plan:
-    """Return the plan of h; the gain is by default the middle of its bounds."""
-    h = h - h[0]
-    lower, upper = gain_bounds(mdp, h)
-    rho = (lower + upper) / 2.0 if gain is None else gain
-    Q = mdp.backup(h) - rho
-    return Plan(mdp, rho, lower, upper, h, Q, Q.argmax(1).astype(np.int64), iterations)
-
-
-def relative_value_iteration(
-    mdp: MDP, tolerance: float = 1e-9, *, tau: float = 0.9, limit: int = 200_000
-) -> Plan:
-    """Compute ρ* by value iteration until upper - lower ≤ `tolerance`.
-
-    τ < 1 makes periodic chains converge; τ = 1 is slightly faster if no policy is periodic.
-    Raises `NotConverged` after `limit` sweeps.
-
-    >>> from bayescontrol.mdp import chain_mdp
-    >>> plan = relative_value_iteration(chain_mdp(4), 1e-6)
-    >>> plan.lower <= 1 / 4 <= plan.upper <= plan.lower + 1e-6
-    True
-    """
-    require_between("tolerance", tolerance, 0, np.inf, ends="(]")
-    require_between("tau", tau, 0, 1, ends="(]")
-    require_weakly_communicating(mdp)
-    h = np.zeros(len(mdp.states))
-    for n in range(limit):
-        rise = mdp.backup(h).max(1) - h
-        if np.ptp(rise) + 2.0 * _margin(mdp, h) <= tolerance:
-            return _plan(mdp, h, None, n)
-        h += tau * rise
-        h -= (h.max() + h.min()) / 2.0
-    lower, upper = gain_bounds(mdp, h)
-    raise NotConverged(
-        f"after {limit} sweeps the gain lies between {lower:.12g} and {upper:.12g}, "
-        f"which is wider than tolerance={tolerance} (rounding errors alone account for "
-        f"{2.0 * _margin(mdp, h):.2g}): raise tolerance or limit, or use policy_iteration"
-    )
-
-
 def policy_iteration(mdp: MDP, *, limit: int = 1_000) -> Plan:
     """Compute ρ* by policy iteration (Howard; Puterman, section 9.2).
 
@@ -401,7 +334,7 @@ def policy_iteration(mdp: MDP, *, limit: int = 1_000) -> Plan:
     x = np.arange(len(mdp.states))
     penalty = np.where(mdp.allowed, 0.0, -np.inf)
     policy = (mdp.reward + penalty).argmax(1)
-    for n in range(limit):
+    for _ in range(limit):
         rho, h, _ = gain_and_bias(mdp, policy)
         gains, Q = mdp.expected(rho), mdp.backup(h)  # gains: the expected gain of the next state
         slack = 8.0 * _margin(mdp, h)
@@ -411,8 +344,8 @@ def policy_iteration(mdp: MDP, *, limit: int = 1_000) -> Plan:
         better_bias = Q.max(1) > Q[x, policy] + slack
         best = np.where(better_gain, gains.argmax(1), np.where(better_bias, Q.argmax(1), policy))
         if (best == policy).all():
-            return _plan(mdp, h, float(rho[0]), n)
+            gain, h = float(rho[0]), h - h[0]
+            Q = mdp.backup(h) - gain
+            return Plan(mdp, gain, *gain_bounds(mdp, h), h, Q, Q.argmax(1).astype(np.int64))
         policy = best
-    raise NotConverged(
-        f"no optimal policy found after {limit} improvements: use relative_value_iteration"
-    )
+    raise NotConverged(f"no optimal policy found after {limit} improvements: increase limit")

@@ -116,8 +116,7 @@ class MDPEnvironment:
         return f"MDPEnvironment({self.mdp!r} in state {self.x!r})"
 
 
-#: The indices of the states or actions of a list of transitions.
-#: Allowed rounding error in the sum of the probabilities of a pair; they are then normalised.
+#: Allowed rounding error in a sum of probabilities; they are then normalised.
 TOLERANCE = 1e-9
 
 
@@ -236,9 +235,9 @@ class MDP:
                     f"{self._pair_name(x[i] * len(self.actions) + a[i])}: "
                     f"{what} state {self.states[y[i]]!r} is {column[i]}"
                 )
-        pair = x * len(self.actions) + a
         shape = len(self.states), len(self.actions)
         pairs = shape[0] * shape[1]
+        pair = x * shape[1] + a
         offered = np.unique(pair)
         pair, y, p, r = (column[p > 0.0] for column in (pair, y, p, r))
         order = np.lexsort((r, y, pair))
