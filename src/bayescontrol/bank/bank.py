@@ -15,7 +15,7 @@ import numpy as np
 from bayescontrol._arrays import ArrayLike, FloatArray, as_integer, require_between
 from bayescontrol._mode_queries import as_mode_list, mode_index
 from bayescontrol.bank.plant_mode import FilterBank, FilterMode, PlantMode, PlantWorld
-from bayescontrol.bank.state_space import as_constant, as_signal
+from bayescontrol.bank.state_space import LimitedInput, as_constant, as_signal
 from bayescontrol.beliefs.finite import FiniteBelief, finite_belief
 from bayescontrol.beliefs.interacting import InteractingBelief
 from bayescontrol.beliefs.weights import OnImpossible
@@ -124,6 +124,10 @@ class BankAgent(Supervisor):
     def __init__(self, bank: "Bank", belief: FiniteBelief[Any], **options: Any) -> None:
         self.bank = bank
         super().__init__(belief, bank.first_signals(), bank.next_signals, **options)
+
+    def observe(self, a: Any, o: Any) -> None:
+        """Learn from output o after input a, which is validated and limited here, once a step."""
+        super().observe(LimitedInput(self.bank.modes[0].limited(a), a), o)
 
     def signal(
         self,
@@ -279,7 +283,7 @@ class Bank:
         """T(x, u, y): the signals of the next step."""
         g, new = self.signals, x.copy()
         new[0], new[1], new[g.setpoint_before] = x[0] + 1.0, self.period, x[g.setpoint]
-        self.modes[0].limited(a, new[g.u])
+        new[g.u] = self.modes[0].limited(a)
         if self._scheduled[0]:
             new[g.setpoint] = self._setpoint(int(new[0]) + 1)
         if self._scheduled[1]:
