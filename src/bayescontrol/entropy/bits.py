@@ -7,16 +7,16 @@
 C treats past actions as interventions: P(âo_<τ | m) = Π P(o | m, ·) replaces P_m(ao_<τ), and each
 intervention is weighted. D of the naive mixture is I(m; ao_≤t). The observation part of C of the
 rule is I(m; âo_≤t), with actions drawn from the weighting. Here 0 log 0 = 0, and KL is infinite
-where q = 0 < p. A curve is cumulative: its entry t - 1 is the sum over steps 1 … t.
+where q = 0 < p. Arrays of bits have shape (T,) and are cumulative: entry t - 1 is the sum over
+steps 1 … t.
 
 Sampling is for trees that are too large to enumerate:
 
-    draw m ~ P(m) and a history: o_τ ~ P_m; a_τ ~ P_m for D, from the weighting for C
-    at each history visited add  Σ_m w_m KL(P_m(· | history) ‖ Pr(· | history))
+    draw m* ~ P(m) and a history: o_τ ~ P_m*; a_τ ~ P_m* for D, from the weighting for C
+    at each visited history h add  Σ_m w_m KL(P_m(· | h) ‖ Pr(· | h)),   w_m = P(m | h)
 
-with w_m = P(m | history), where actions are evidence for D and interventions for C. Only the path
-is random: the relative entropy of the next symbol and the average over m given the path are
-exact (Rao-Blackwell), so the estimate is unbiased and has low variance.
+Actions in h are evidence for D and interventions for C. Only the history is random: KL and the
+average over m are exact (Rao-Blackwell), so the estimate is unbiased and has low variance.
 
 The ideal code of an interaction, and the cost of learning:
 
@@ -47,6 +47,7 @@ from bayescontrol.entropy.tree import (
     check_actions,
     conditional,
     conditional_observation,
+    possible_symbols,
     require_named,
     require_system,
 )
@@ -57,7 +58,7 @@ from bayescontrol.statistics import mean_and_error
 
 @dataclass(frozen=True)
 class Bits:
-    """Cumulative bits up to t = 1 … T, for actions and for observations.
+    """Cumulative bits up to t = 1 … T, for actions and for observations: two arrays (T,).
 
     >>> Bits(np.array([0.5, 1.0]), np.array([0.25, 0.25])).total
     array([0.75, 1.25])
@@ -74,7 +75,7 @@ class Bits:
 
 @dataclass(frozen=True)
 class Estimate:
-    """A mean over samples and its standard error, for each horizon.
+    """A mean over samples and its standard error, for each horizon t = 1 … T: two arrays (T,).
 
     >>> Estimate.of(np.array([[1.0], [3.0]]))
     Estimate(mean=array([2.]), error=array([1.]))
@@ -85,7 +86,7 @@ class Estimate:
 
     @classmethod
     def of(cls, samples: FloatArray) -> "Estimate":
-        """Return the mean and s/√n over the first axis; both are ∞ if one of the samples is."""
+        """Return mean and standard error of n samples, shape (n, T); both are ∞ if a sample is."""
         mean, error = np.full((2, samples.shape[1]), np.inf)
         finite = np.isfinite(samples).all(axis=0)
         mean[finite], error[finite] = mean_and_error(samples[:, finite])
@@ -107,7 +108,7 @@ class SampledBits:
 
 
 def kl(p: Mapping[Hashable, float], q: Mapping[Any, float]) -> float:
-    """Return KL(p ‖ q) = Σ p log2 (p / q), in bits.
+    """Return KL(p ‖ q) = Σ_k p(k) log2 (p(k) / q(k)), in bits, of two mappings {k: probability}.
 
     >>> kl({"H": 1.0}, {"H": 0.25, "T": 0.75}), kl({"H": 0.5, "T": 0.5}, {"H": 1.0})
     (2.0, inf)
@@ -138,9 +139,10 @@ def relative_entropy(
 ) -> Bits:
     """Return Σ_{m,e} W[m, e] p[m, e] log2 (p[m, e] / q[e]) up to t = 1 … T, in bits.
 
-    This is D, or C if `weights` are given: the divergence of the agent from the expert of the
-    true mode. `q` is the result of `tree.tabulate(agent)`, `weights` that of `weigh`. For an agent
-    that knows m, the oracle, q[m, e] = p[m, e].
+    The sum runs over modes m and edges e of the tree. It is D, or C if `weights` are given: the
+    divergence of the agent from the expert of the true mode. `q` is the result of
+    `tree.tabulate(agent)`, `weights` that of `weigh`. An array of `q` may also have shape (M, E):
+    for an agent that knows m, the oracle, q[m, e] = p[m, e].
 
     Expert m expects coin m. An agent that always expects a fair coin pays 1 - H(0.9) bits per toss
     if the coin is biased, which happens half of the time.
@@ -183,8 +185,8 @@ def mutual_information(
 ) -> FloatArray:
     """Return I(m; h) = Σ_{m,h} P(m, h) log2 (P(m, h) / (P(m) P(h))), h of length t = 1 … T.
 
-    In bits, for m ~ P(m) and a history h from P_m. With `weights`, actions are interventions and
-    are no evidence by themselves.
+    In bits, for m ~ P(m) and a history h from P_m; shape (T,). With `weights`, as from `weigh`,
+    actions are interventions and are no evidence by themselves.
 
     >>> from bayescontrol import DiscreteMode
     >>> from bayescontrol.systems import Situated
@@ -220,7 +222,8 @@ def sampled_relative_entropy(
 ) -> SampledBits:
     """Estimate D(Pr), or C(Pr) with a weighting, up to t = 1 … horizon: means and standard errors.
 
-    The weighting must be a distribution: any but "printed".
+    `samples` is the number of histories. The weighting must be a distribution: any but "printed".
+    `modes`, `prior` and `actions` are those of `InteractionTree`.
 
     >>> from bayescontrol import DiscreteMode
     >>> from bayescontrol.systems import Situated
@@ -255,14 +258,13 @@ def sampled_relative_entropy(
     bits = np.zeros((2, samples, horizon))
     for i in range(samples):
         sampler.draw_path(bits[:, i], rng)
-    of_actions, of_observations = bits.cumsum(axis=2)
-    return SampledBits(
-        *(Estimate.of(part) for part in (of_actions, of_observations, of_actions + of_observations))
-    )
+    actions_bits, observation_bits = bits.cumsum(axis=2)
+    parts = (actions_bits, observation_bits, actions_bits + observation_bits)
+    return SampledBits(*map(Estimate.of, parts))
 
 
 class _Sampler(NamedTuple):
-    """Draw histories and add up relative entropies along them."""
+    """Draws histories and adds up relative entropies along them."""
 
     agent: IOSystem[Any, Any, Any]
     modes: ModeSystems
@@ -271,51 +273,55 @@ class _Sampler(NamedTuple):
     policy: Any
 
     def draw_path(self, bits: FloatArray, rng: Stream) -> None:
-        """Fill bits[0, t] for a_t and bits[1, t] for o_t along one history."""
+        """Draw m* and a history; write the relative entropies of its steps to bits, shape (2, T).
+
+        bits[0, t] is that of a_t, bits[1, t] that of o_t.
+        """
         w, states = self.modes.prior, self.modes.start()
         m_star = rng.categorical(w)
         s, s_policy = self.agent.start(), self.policy.start() if self.policy else None
         for t in range(bits.shape[1]):
-            answers = self.modes.policies(states)
+            policies = self.modes.policies(states)
             q = conditional("the agent", self.agent, s)
-            bits[0, t] = _mean_kl(w, answers, q)
-            p = answers[m_star] if self.weighting is None else self._weights(w, answers, s_policy)
-            a = draw_from(p, rng)
-            if self.weighting is None:
-                w = _condition(w, answers, a)
+            bits[0, t] = _mean_kl(w, policies, q)
+            if self.weighting is None:  # the action is evidence
+                a = draw_from(policies[m_star], rng)
+                w = _condition(w, policies, a)
+            else:
+                a = draw_from(self._weights(w, policies, s_policy), rng)
             states = [x if w_m > 0.0 else RULED_OUT for x, w_m in zip(states, w, strict=True)]
-            answers = self.modes.predictions(states, a)
+            predictions = self.modes.predictions(states, a)
             q = conditional_observation("the agent", self.agent, s, a, q.get(a, 0.0))
-            bits[1, t] = _mean_kl(w, answers, q)
-            o = draw_from(answers[m_star], rng)
-            w = _condition(w, answers, o)
+            bits[1, t] = _mean_kl(w, predictions, q)
+            o = draw_from(predictions[m_star], rng)
+            w = _condition(w, predictions, o)
             states = self.modes.advance(states, a, o, w > 0.0)
             s = self.agent.advance(s, a, o) if q.get(o, 0.0) > 0.0 else RULED_OUT
             s_policy = self.policy.advance(s_policy, a, o) if self.policy else None
 
-    def _weights(self, v: FloatArray, answers: list[Probabilities], state: object) -> Probabilities:
-        """Return weight(â | ao_<t), from which â is drawn; `state` is that of the policy."""
-        possible = self.modes.actions or tuple(
-            dict.fromkeys(a for policy in answers for a, p in policy.items() if p > 0.0)
-        )
+    def _weights(
+        self, w: FloatArray, policies: list[Probabilities], s_policy: object
+    ) -> Probabilities:
+        """Return weight(â | ao_<t) of every possible â; `s_policy` is the state of the policy."""
+        possible = self.modes.actions or possible_symbols(policies)
         if self.weighting == "uniform":
             return dict.fromkeys(possible, 1.0 / len(possible))
-        if self.policy is None:
-            pairs = list(zip(v, answers, strict=True))
-            return {a: sum(float(v_m) * p.get(a, 0.0) for v_m, p in pairs) for a in possible}
-        weights = conditional("the weighting", self.policy, state)
+        if self.policy is None:  # closed-loop
+            pairs = list(zip(w, policies, strict=True))
+            return {a: sum(float(w_m) * p.get(a, 0.0) for w_m, p in pairs) for a in possible}
+        weights = conditional("the weighting", self.policy, s_policy)
         check_actions("the weighting", weights, possible)
         return weights
 
 
-def _mean_kl(w: FloatArray, answers: list[Probabilities], q: Probabilities) -> float:
-    """Return Σ_m w_m KL(p_m ‖ q), where p_m is the answer of mode m."""
-    return sum(float(w_m) * kl(p, q) for w_m, p in zip(w, answers, strict=True) if w_m > 0.0)
+def _mean_kl(w: FloatArray, p: list[Probabilities], q: Probabilities) -> float:
+    """Return Σ_m w_m KL(p_m ‖ q), the mean over the modes with positive weight."""
+    return sum(float(w_m) * kl(p_m, q) for w_m, p_m in zip(w, p, strict=True) if w_m > 0.0)
 
 
-def _condition(w: FloatArray, answers: list[Probabilities], symbol: object) -> FloatArray:
+def _condition(w: FloatArray, p: list[Probabilities], symbol: object) -> FloatArray:
     """Return the weights of the modes after this symbol: w_m ∝ w_m p_m(symbol)."""
-    w = w * [answer.get(symbol, 0.0) for answer in answers]
+    w = w * [p_m.get(symbol, 0.0) for p_m in p]
     return np.asarray(w / w.sum(), np.float64)
 
 
@@ -339,8 +345,7 @@ def code_length(system: IOSystem[Any, Any, Any], record: Iterable[tuple[Any, Any
         p_o = conditional_observation("the system", system, s, a, p_a).get(o, 0.0)
         s = system.advance(s, a, o) if p_o > 0.0 else RULED_OUT
         bits.append((_surprise(p_a), _surprise(p_o)))
-    actions, observations = np.array(bits, np.float64).reshape(-1, 2).cumsum(axis=0).T
-    return Bits(actions, observations)
+    return Bits(*np.array(bits, np.float64).reshape(-1, 2).cumsum(axis=0).T)
 
 
 def learning_cost(
@@ -350,8 +355,8 @@ def learning_cost(
 ) -> Bits:
     """Return L(ao_≤t) under the agent minus L(ao_≤t) under the expert P_m*: the cost of learning.
 
-    The action part is -∞ once the record contains an action that the expert would never take, and
-    NaN once neither would take it. The observation part is not affected.
+    The action part is -∞ from the first action on that the expert would never take, and NaN from
+    the first one on that neither would take. The observation part is not affected.
 
     >>> from bayescontrol import ControlRule, DiscreteMode, FiniteBelief
     >>> from bayescontrol.systems import AgentSystem, Situated
