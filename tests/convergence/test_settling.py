@@ -86,12 +86,7 @@ def test_unfinished_runs_are_counted_and_make_the_mean_a_lower_bound() -> None:
 def test_times_equal_those_of_the_readable_rule(hold: int, seed: int) -> None:
     horizon, runs, below = 120, 4, 0.05
     modes = random_modes(5, situations=4, actions=3, observations=3, seed=seed)
-    found = settling_times(
-        modes, 2, below=below, horizon=horizon, runs=runs, hold=hold, for_good=True, seed=seed
-    )
-    brief = settling_times(modes, 2, below=below, horizon=horizon, runs=runs, hold=hold, seed=seed)
-    assert found.for_good is not None
-    assert (brief.first == found.first).all()
+    found = settling_times(modes, 2, below=below, horizon=horizon, runs=runs, hold=hold, seed=seed)
     probe = {"v": Probe(lambda agent, a, o: agent.belief.posterior())}
     for run in range(runs):
         schedule = every_step if hold == 1 else Every(hold)
@@ -102,10 +97,7 @@ def test_times_equal_those_of_the_readable_rule(hold: int, seed: int) -> None:
         under = np.vstack([modes.prior, record["v"]]) < below
         for m in (0, 1, 3, 4):
             first = int(under[:, m].argmax()) if under[:, m].any() else NOT_YET
-            above = np.flatnonzero(~under[:, m])
-            good = int(above[-1]) + 1 if above.size else 0
             assert found.first[run, m] == first
-            assert found.for_good[run, m] == (NOT_YET if good > horizon else good)
 
 
 def test_the_weight_of_one_mode_equals_the_posterior_bit_for_bit() -> None:
@@ -117,17 +109,6 @@ def test_the_weight_of_one_mode_equals_the_posterior_bit_for_bit() -> None:
         s, k = kernels.finite.total(blocks)
         shares = [kernels.finite.share(w, e, blocks, m, s, k) for m in range(count)]
         assert shares == agent.belief.posterior().tolist()
-
-
-# -- meaning of the two columns ------------------------------------------------------------------
-
-
-def test_staying_below_comes_no_earlier_than_falling_below() -> None:
-    found = settling_times(coins(0.5, 0.6), 0, runs=50, horizon=3000, below=0.2, for_good=True)
-    assert found.for_good is not None
-    good = found.for_good[:, 1] != NOT_YET
-    assert (found.for_good[good, 1] >= found.first[good, 1]).all()
-    assert found.of(1, for_good=True).mean > found.of(1).mean
 
 
 # -- modes that never fall, and modes that start low ---------------------------------------------
@@ -237,5 +218,3 @@ def test_a_list_of_modes_that_needs_a_situation_is_refused_with_a_remedy() -> No
 def test_an_object_that_is_not_a_class_of_modes_is_refused(modes: Any) -> None:
     with pytest.raises(MissingCapability, match=r"list of modes|expected a list|sampled_check"):
         settling_times(modes, 0)
-    with pytest.raises(ValueError, match="for_good=True"):  # a column that was not measured
-        settling_times(chain(2), 0, runs=2).of(1, for_good=True)

@@ -27,6 +27,7 @@ from bayescontrol.errors import MissingCapability, counted
 from bayescontrol.modes import ModeEnvironment
 from bayescontrol.seeding import SeedLike, Stream, as_seed
 from bayescontrol.situations import Advance
+from bayescontrol.statistics import mean_and_error
 
 #: Relative errors below this are rounding errors.
 ROUNDING = 1e-12
@@ -74,12 +75,14 @@ class Rate(NamedTuple):
 
 
 def mean_rate(nats: FloatArray, steps: int) -> Rate:
-    """Return the mean of nats/steps over the runs; infinite if one run has infinite evidence."""
-    n = len(nats)
-    if any(total == math.inf for total in nats):
-        return Rate(math.inf, 0.0, n, steps)
-    error = nats.std(ddof=1) / math.sqrt(n) if n > 1 else math.inf
-    return Rate(float(nats.mean()) / steps, float(error) / steps, n, steps)
+    """Return the mean of nats/steps over the runs; infinite if one run has infinite evidence.
+
+    `nats` has the evidence of each run of `steps` steps, shape (runs,).
+    """
+    if np.isposinf(nats).any():
+        return Rate(math.inf, 0.0, len(nats), steps)
+    mean, error = mean_and_error(nats)
+    return Rate(float(mean) / steps, float(error) / steps, len(nats), steps)
 
 
 class Share(NamedTuple):

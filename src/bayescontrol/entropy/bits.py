@@ -1,4 +1,4 @@
-"""D, C and I(m; history) in bits, by enumeration of the interaction tree or by sampling.
+"""D, C and I(m; history) in bits, by enumeration of the interaction tree, and code lengths.
 
     D(Pr) = Σ_m P(m) Σ_τ (D_m^{a_τ} + D_m^{o_τ})
     D_m^{a_τ} = Σ_{ao_<τ} P_m(ao_<τ) KL(P_m(· | ao_<τ) ‖ Pr(· | ao_<τ)), and D_m^{o_τ} alike
@@ -10,50 +10,33 @@ rule is I(m; âo_≤t), with actions drawn from the weighting. Here 0 log 0 = 0,
 where q = 0 < p. Arrays of bits have shape (T,) and are cumulative: entry t - 1 is the sum over
 steps 1 … t.
 
-Sampling is for trees that are too large to enumerate:
-
-    draw m* ~ P(m) and a history: o_τ ~ P_m*; a_τ ~ P_m* for D, from the weighting for C
-    at each visited history h add  Σ_m w_m KL(P_m(· | h) ‖ Pr(· | h)),   w_m = P(m | h)
-
-Actions in h are evidence for D and interventions for C. Only the history is random: KL and the
-average over m are exact (Rao-Blackwell), so the estimate is unbiased and has low variance.
-
 The ideal code of an interaction, and the cost of learning:
 
     L(ao_≤t) = -log2 Pr(ao_≤t) = -Σ_τ (log2 Pr(a_τ | ao_<τ) + log2 Pr(o_τ | ao_<τ a_τ))
     cost     = L under the agent - L under the expert of the true mode m*
 
-On histories from P_m*, m* ~ P(m), the mean cost is D. The naive mixture contains every P_m with
+On histories from P_m*, m* ~ P(m), the mean cost is D: the average of `learning_cost` over simulated
+records estimates D if the tree is too large to enumerate. The naive mixture contains every P_m with
 weight P(m), so it never pays more than -log2 P(m*); neither does the control rule for observations.
 """
 
 import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from bayescontrol._arrays import ArrayLike, FloatArray
-from bayescontrol._mode_queries import draw_from
 from bayescontrol._support.priors import TOLERANCE, as_prior
 from bayescontrol.entropy.tree import (
     RULED_OUT,
     InteractionTree,
-    ModeSystems,
-    Probabilities,
-    Weighting,
-    as_policy,
-    check_actions,
     conditional,
     conditional_observation,
-    possible_symbols,
-    require_named,
     require_system,
 )
 from bayescontrol.protocols import IOSystem
-from bayescontrol.seeding import SeedLike, Stream, as_stream
-from bayescontrol.statistics import mean_and_error
 
 
 @dataclass(frozen=True)
@@ -71,40 +54,6 @@ class Bits:
     def total(self) -> FloatArray:
         """Return the sum of both parts."""
         return self.actions + self.observations
-
-
-@dataclass(frozen=True)
-class Estimate:
-    """A mean over samples and its standard error, for each horizon t = 1 … T: two arrays (T,).
-
-    >>> Estimate.of(np.array([[1.0], [3.0]]))
-    Estimate(mean=array([2.]), error=array([1.]))
-    """
-
-    mean: FloatArray
-    error: FloatArray
-
-    @classmethod
-    def of(cls, samples: FloatArray) -> "Estimate":
-        """Return mean and standard error of n samples, shape (n, T); both are ∞ if a sample is."""
-        mean, error = np.full((2, samples.shape[1]), np.inf)
-        finite = np.isfinite(samples).all(axis=0)
-        mean[finite], error[finite] = mean_and_error(samples[:, finite])
-        return cls(mean, error)
-
-
-@dataclass(frozen=True)
-class SampledBits:
-    """Estimates of `Bits`: each part with its standard error.
-
-    >>> one = Estimate(np.array([1.0]), np.array([0.1]))
-    >>> SampledBits(one, one, one).total.error
-    array([0.1])
-    """
-
-    actions: Estimate
-    observations: Estimate
-    total: Estimate
 
 
 def kl(p: Mapping[Hashable, float], q: Mapping[Any, float]) -> float:
@@ -207,122 +156,6 @@ def mutual_information(
             allowed = joint > 0.0
             bits.append((joint[allowed] * np.log2(joint[allowed] / independent[allowed])).sum())
     return np.array(bits)
-
-
-def sampled_relative_entropy(
-    agent: IOSystem[Any, Any, Any],
-    modes: Sequence[IOSystem[Any, Any, Any]],
-    prior: ArrayLike,
-    horizon: int,
-    samples: int = 1000,
-    *,
-    weighting: Weighting | None = None,
-    actions: Sequence[Any] | None = None,
-    seed: SeedLike = 0,
-) -> SampledBits:
-    """Estimate D(Pr), or C(Pr) with a weighting, up to t = 1 … horizon: means and standard errors.
-
-    `samples` is the number of histories. The weighting must be a distribution: any but "printed".
-    `modes`, `prior` and `actions` are those of `InteractionTree`.
-
-    >>> from bayescontrol import DiscreteMode
-    >>> from bayescontrol.systems import Situated
-    >>> def coin(p): return Situated(DiscreteMode(lambda x: {"toss": 1.0},
-    ...                                           lambda x, a: {"H": p, "T": 1 - p}))
-    >>> D = sampled_relative_entropy(coin(0.5), [coin(0.5), coin(0.9)], [0.5, 0.5], 30, samples=99)
-    >>> bool(abs(D.total.mean[-1] - 30 * 0.2655) < 5 * D.total.error[-1])
-    True
-    >>> def expert(box): return Situated(DiscreteMode(lambda x: {box: 1.0},
-    ...                                               lambda x, a: {a == box: 1.0}))
-    >>> fair = Situated(DiscreteMode(lambda x: {0: 0.5, 1: 0.5},
-    ...                              lambda x, a: {True: 0.5, False: 0.5}))
-    >>> sampled_relative_entropy(fair, [expert(0), expert(1)], [0.5, 0.5], 3,
-    ...                          weighting="closed-loop").total
-    Estimate(mean=array([2., 4., 6.]), error=array([0., 0., 0.]))
-    """
-    if isinstance(weighting, str):
-        require_named(weighting, actions)
-        if weighting == "printed":
-            raise ValueError(
-                "the weighting 'printed' is not a distribution and cannot be sampled: use "
-                "relative_entropy, or another weighting"
-            )
-    if horizon < 1 or samples < 1:
-        raise ValueError(f"horizon={horizon}, samples={samples}: both must be at least 1")
-    require_system("the agent", agent)
-    # Actions are checked only if they are interventions.
-    systems = ModeSystems(modes, prior, None if weighting is None else actions)
-    is_named = weighting is None or isinstance(weighting, str)
-    sampler = _Sampler(agent, systems, weighting, None if is_named else as_policy(weighting))
-    rng = as_stream(seed)
-    bits = np.zeros((2, samples, horizon))
-    for i in range(samples):
-        sampler.draw_path(bits[:, i], rng)
-    actions_bits, observation_bits = bits.cumsum(axis=2)
-    parts = (actions_bits, observation_bits, actions_bits + observation_bits)
-    return SampledBits(*map(Estimate.of, parts))
-
-
-class _Sampler(NamedTuple):
-    """Draws histories and adds up relative entropies along them."""
-
-    agent: IOSystem[Any, Any, Any]
-    modes: ModeSystems
-    weighting: Weighting | None
-    #: The weighting as a policy, unless it is a name or None.
-    policy: Any
-
-    def draw_path(self, bits: FloatArray, rng: Stream) -> None:
-        """Draw m* and a history; write the relative entropies of its steps to bits, shape (2, T).
-
-        bits[0, t] is that of a_t, bits[1, t] that of o_t.
-        """
-        w, states = self.modes.prior, self.modes.start()
-        m_star = rng.categorical(w)
-        s, s_policy = self.agent.start(), self.policy.start() if self.policy else None
-        for t in range(bits.shape[1]):
-            policies = self.modes.policies(states)
-            q = conditional("the agent", self.agent, s)
-            bits[0, t] = _mean_kl(w, policies, q)
-            if self.weighting is None:  # the action is evidence
-                a = draw_from(policies[m_star], rng)
-                w = _condition(w, policies, a)
-            else:
-                a = draw_from(self._weights(w, policies, s_policy), rng)
-            states = [x if w_m > 0.0 else RULED_OUT for x, w_m in zip(states, w, strict=True)]
-            predictions = self.modes.predictions(states, a)
-            q = conditional_observation("the agent", self.agent, s, a, q.get(a, 0.0))
-            bits[1, t] = _mean_kl(w, predictions, q)
-            o = draw_from(predictions[m_star], rng)
-            w = _condition(w, predictions, o)
-            states = self.modes.advance(states, a, o, w > 0.0)
-            s = self.agent.advance(s, a, o) if q.get(o, 0.0) > 0.0 else RULED_OUT
-            s_policy = self.policy.advance(s_policy, a, o) if self.policy else None
-
-    def _weights(
-        self, w: FloatArray, policies: list[Probabilities], s_policy: object
-    ) -> Probabilities:
-        """Return weight(â | ao_<t) of every possible â; `s_policy` is the state of the policy."""
-        possible = self.modes.actions or possible_symbols(policies)
-        if self.weighting == "uniform":
-            return dict.fromkeys(possible, 1.0 / len(possible))
-        if self.policy is None:  # closed-loop
-            pairs = list(zip(w, policies, strict=True))
-            return {a: sum(float(w_m) * p.get(a, 0.0) for w_m, p in pairs) for a in possible}
-        weights = conditional("the weighting", self.policy, s_policy)
-        check_actions("the weighting", weights, possible)
-        return weights
-
-
-def _mean_kl(w: FloatArray, p: list[Probabilities], q: Probabilities) -> float:
-    """Return Σ_m w_m KL(p_m ‖ q), the mean over the modes with positive weight."""
-    return sum(float(w_m) * kl(p_m, q) for w_m, p_m in zip(w, p, strict=True) if w_m > 0.0)
-
-
-def _condition(w: FloatArray, p: list[Probabilities], symbol: object) -> FloatArray:
-    """Return the weights of the modes after this symbol: w_m ∝ w_m p_m(symbol)."""
-    w = w * [p_m.get(symbol, 0.0) for p_m in p]
-    return np.asarray(w / w.sum(), np.float64)
 
 
 def code_length(system: IOSystem[Any, Any, Any], record: Iterable[tuple[Any, Any]]) -> Bits:

@@ -81,13 +81,6 @@ def conditional_observation(
         return {}
 
 
-def check_actions(label: str, policy: Probabilities, actions: Sequence[Any] | None) -> None:
-    """Raise `InvalidTable` if the policy may take an action beyond `actions`; None allows any."""
-    for a, p in policy.items():
-        if p > 0.0 and actions is not None and a not in actions:
-            raise InvalidTable(f"{label} may take {a!r}, which is not in actions={actions!r}")
-
-
 def require_system(label: str, system: object, methods: Sequence[str] = IO_SYSTEM) -> None:
     """Raise `MissingCapability` unless the object has the methods of an I/O system."""
     missing = [method for method in methods if not hasattr(system, method)]
@@ -96,48 +89,6 @@ def require_system(label: str, system: object, methods: Sequence[str] = IO_SYSTE
             f"{label} ({system!r}) lacks {', '.join(missing)}: expected an I/O system; wrap an "
             "agent in AgentSystem, a mode in Situated"
         )
-
-
-class ModeSystems:
-    """The modes as I/O systems P_m, their prior, and the possible interventions.
-
-    Methods take and return lists with an entry for each mode: its state, which is `RULED_OUT` if
-    the prior or an observation has ruled the mode out, or its probabilities {symbol: p}.
-    """
-
-    def __init__(
-        self,
-        modes: Sequence[IOSystem[Any, Any, Any]],
-        prior: ArrayLike,
-        actions: Sequence[Any] | None,
-    ) -> None:
-        self.prior = as_prior(prior, len(modes))
-        self.actions = None if actions is None else tuple(dict.fromkeys(actions))
-        self._modes = list(modes)
-        for m, mode in enumerate(self._modes):
-            require_system(f"mode {m}", mode)
-
-    def start(self) -> list[Any]:
-        """Return the states before the first step."""
-        pairs = zip(self._modes, self.prior, strict=True)
-        return [mode.start() if p > 0.0 else RULED_OUT for mode, p in pairs]
-
-    def policies(self, states: list[Any]) -> list[Probabilities]:
-        """Return P_m(a | ·) of all modes; raise if an action is not a possible intervention."""
-        policies = self.predictions(states)
-        for m, policy in enumerate(policies):
-            check_actions(f"mode {m}", policy, self.actions)
-        return policies
-
-    def predictions(self, states: list[Any], *a: Any) -> list[Probabilities]:
-        """Return P_m(o | ·, a) of all modes; without an action, P_m(a | ·)."""
-        pairs = enumerate(zip(self._modes, states, strict=True))
-        return [conditional(f"mode {m}", mode, s, *a) for m, (mode, s) in pairs]
-
-    def advance(self, states: list[Any], a: Any, o: Any, possible: AnyArray) -> list[Any]:
-        """Return the states after a and o; possible[m] is False for modes that o rules out."""
-        rows = zip(self._modes, states, possible, strict=True)
-        return [mode.advance(s, a, o) if ok else RULED_OUT for mode, s, ok in rows]
 
 
 class TooManyHistories(BayesControlError, ValueError):
@@ -188,33 +139,52 @@ class InteractionTree:
         actions: Sequence[Any] | None = None,
         limit: float = 1_000_000,
     ) -> None:
-        as_integer("horizon", horizon, 1)
-        self._modes = ModeSystems(modes, prior, actions)
-        self.prior, self.actions, self.horizon = self._modes.prior, self._modes.actions, horizon
+        self.horizon = as_integer("horizon", horizon, 1)
+        self.prior = as_prior(prior, len(modes))
+        self.actions = None if actions is None else tuple(dict.fromkeys(actions))
+        for m, mode in enumerate(modes):
+            require_system(f"mode {m}", mode)
+        self._modes = list(modes)
         #: The stages (a_t, o_t) for t = 1 … T.
         self.steps: list[tuple[Stage, Stage]] = []
-        nodes = [self._modes.start()]
+        pairs = zip(modes, self.prior, strict=True)
+        nodes = [[mode.start() if p > 0.0 else RULED_OUT for mode, p in pairs]]
         for _ in range(horizon):
             nodes = self._grow(nodes, limit)
 
     def _grow(self, nodes: list[list[Any]], limit: float) -> list[list[Any]]:
         """Append one step to the tree.
 
-        `nodes` has the states of the modes at each history. Return those after the step, or an
-        empty list after the last one.
+        nodes[h][m] is the state of mode m at history h, `RULED_OUT` if the mode is impossible
+        there. Return the nodes after the step, or an empty list after the last one.
         """
-        act = _stage(True, [self._modes.policies(states) for states in nodes], self.actions)
+        act = _stage(True, [self._conditionals(states) for states in nodes], self.actions)
         taken = zip(act.parent, act.symbols, strict=True)
-        obs = _stage(False, [self._modes.predictions(nodes[h], a) for h, a in taken], None)
+        obs = _stage(False, [self._conditionals(nodes[h], a) for h, a in taken], None)
         self.steps.append((act, obs))
         steps_left = self.horizon - len(self.steps)
         _check_size(self.horizon, steps_left, len(nodes), len(obs.symbols), limit)
         if steps_left == 0:
             return []
         return [
-            self._modes.advance(nodes[h], a, o, possible)
-            for h, a, o, possible in paths(act, obs, (obs.p > 0.0).T)
+            [
+                mode.advance(s, a, o) if p > 0.0 else RULED_OUT
+                for mode, s, p in zip(self._modes, nodes[h], p_of_modes, strict=True)
+            ]
+            for h, a, o, p_of_modes in paths(act, obs, obs.p.T)
         ]
+
+    def _conditionals(self, states: list[Any], *a: Any) -> list[Probabilities]:
+        """Return P_m(o | ·, a) of all modes or, without an action, P_m(a | ·)."""
+        answers = []
+        for m, (mode, s) in enumerate(zip(self._modes, states, strict=True)):
+            answers.append(conditional(f"mode {m}", mode, s, *a))
+            for taken in answers[-1] if self.actions and not a else ():
+                if taken not in self.actions and answers[-1][taken] > 0.0:
+                    raise InvalidTable(
+                        f"mode {m} may take {taken!r}, which is not in actions={self.actions!r}"
+                    )
+        return answers
 
     def tabulate(self, system: IOSystem[Any, Any, Any]) -> tuple[FloatArray, ...]:
         """Return q[e] = Pr(symbol of e | h(e)), an array (E,) for each stage a_1, o_1, a_2, …
@@ -287,7 +257,7 @@ def _check_size(horizon: int, steps_left: int, previous: int, current: int, limi
         shown = f"{10**digits:,.0f}" if digits < 12 else f"10^{digits:.0f}"
         raise TooManyHistories(
             f"horizon {horizon} has about {shown} histories, more than limit={limit:,}: "
-            "shorten the horizon, raise the limit, or use sampled_relative_entropy"
+            "shorten the horizon, raise the limit, or average learning_cost over simulated records"
         )
 
 
@@ -301,14 +271,14 @@ def _stage(
     edges = [
         (h, symbol)
         for h, of_modes in enumerate(at_history)
-        for symbol in (possible_symbols(of_modes) if symbols is None else symbols)
+        for symbol in (_possible_symbols(of_modes) if symbols is None else symbols)
     ]
     p = [[mode.get(symbol, 0.0) for mode in at_history[h]] for h, symbol in edges]
     parent = np.array([h for h, _ in edges], np.int64)
     return Stage(is_action, tuple(k for _, k in edges), parent, np.array(p, np.float64).T.copy())
 
 
-def possible_symbols(distributions: Sequence[Probabilities]) -> tuple[Any, ...]:
+def _possible_symbols(distributions: Sequence[Probabilities]) -> tuple[Any, ...]:
     """Return the symbols to which one of the distributions gives a positive probability."""
     return tuple(dict.fromkeys(k for each in distributions for k, p in each.items() if p > 0.0))
 
@@ -334,9 +304,16 @@ def weigh(tree: InteractionTree, weighting: Weighting) -> tuple[FloatArray, ...]
     """
     if not isinstance(weighting, str):
         return tuple(_system_weights(tree, weighting))
-    require_named(weighting, tree.actions)
+    if weighting not in get_args(Named):
+        raise ValueError(
+            f"unknown weighting {weighting!r}: use {', '.join(get_args(Named))}, or an I/O system"
+        )
     if weighting == "closed-loop":
         return tuple(_closed_loop_weights(tree))
+    if tree.actions is None:
+        raise ValueError(
+            f"the weighting {weighting!r} needs the list of all actions: pass actions=..."
+        )
     if weighting == "uniform":
         return tuple(1.0 / np.bincount(act.parent)[act.parent] for act, _ in tree.steps)
     return tuple(np.ones(len(act.symbols)) for act, _ in tree.steps)
@@ -353,7 +330,14 @@ def _closed_loop_weights(tree: InteractionTree) -> Iterator[FloatArray]:
 
 def _system_weights(tree: InteractionTree, weighting: Any) -> Iterator[FloatArray]:
     """Yield the probability of every edge of a_t under an I/O system or policy, for each t."""
-    system = as_policy(weighting)
+    require_system("the weighting", weighting, ["action_probabilities"])
+    system = weighting
+    if not has(weighting, Stateful):  # a policy without state is queried in situation None
+        system = SimpleNamespace(
+            start=lambda: None,
+            advance=lambda _s, _a, _o: None,
+            action_probabilities=weighting.action_probabilities,
+        )
     nodes = [system.start()]
     for act, obs in tree.steps:
         policies = [conditional("the weighting", system, s) for s in nodes]
@@ -369,27 +353,3 @@ def _system_weights(tree: InteractionTree, weighting: Any) -> Iterator[FloatArra
         yield weights
         if act is not tree.steps[-1][0]:
             nodes = _states_after(system, nodes, act, obs, weights[obs.parent])
-
-
-def require_named(weighting: str, actions: Sequence[Any] | None) -> None:
-    """Check the name of a weighting, and that `actions` are given if it needs them."""
-    if weighting not in get_args(Named):
-        raise ValueError(
-            f"unknown weighting {weighting!r}: use {', '.join(get_args(Named))}, or an I/O system"
-        )
-    if weighting != "closed-loop" and actions is None:
-        raise ValueError(
-            f"the weighting {weighting!r} needs the list of all actions: pass actions=..."
-        )
-
-
-def as_policy(weighting: Any) -> Any:
-    """Return the weighting as an object with start, advance and action_probabilities."""
-    require_system("the weighting", weighting, ["action_probabilities"])
-    if has(weighting, Stateful):
-        return weighting
-    return SimpleNamespace(  # a policy without state, queried in situation None
-        start=lambda: None,
-        advance=lambda _s, _a, _o: None,
-        action_probabilities=weighting.action_probabilities,
-    )
