@@ -39,7 +39,6 @@ from bayescontrol.errors import (
     BadEvidence,
     BadSituation,
     InvalidSystem,
-    MissingCapability,
     NotStabilisable,
     UnknownAction,
     counted,
@@ -125,11 +124,6 @@ class FilterMode(Filters):
             self.controller: Callable[[Loop], Any] = controller
         elif hasattr(controller, "predict"):
             self.controller = lambda loop: _action(controller.predict(loop.measured.copy()))
-        elif hasattr(controller, "frequency_response"):
-            raise MissingCapability(
-                f"{self!r}: the controller {controller!r} is a system of python-control. Pass a "
-                "gain, PI, or a function of the loop that returns the next input"
-            )
         else:
             require_function(controller, "controller(loop)", repr(self))
             # The function may change its arguments, which are parts of the state.

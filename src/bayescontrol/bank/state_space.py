@@ -231,10 +231,8 @@ def as_constant(value: ArrayLike, size: int, what: str) -> FloatArray:
     """Return a finite vector. A number other than 0 is a vector of size one."""
     array = as_numbers(value, what, InvalidSystem)
     fits = array.size == size if array.ndim else size == 1 or not array.any()
-    if array.ndim > 1 or not fits:
-        raise InvalidSystem(f"{what} is {value!r}: expected {counted(size, 'number')}")
-    if not np.isfinite(array).all():
-        raise InvalidSystem(f"{what} is {value!r}: it must be finite")
+    if array.ndim > 1 or not fits or not np.isfinite(array).all():
+        raise InvalidSystem(f"{what} is {value!r}: expected {counted(size, 'finite number')}")
     return np.broadcast_to(array, (size,))
 
 

@@ -109,10 +109,6 @@ def clopper_pearson(hits: int, of: int, level: float = 0.95) -> Share:
     """
     from scipy.special import betaincinv  # type: ignore[import-untyped]
 
-    if not (0 <= hits <= of and of > 0 and 0.0 < level < 1.0):
-        raise ValueError(
-            f"{hits} of {of} at level {level}: expected 0 <= hits <= of, of > 0, 0 < level < 1"
-        )
     tail = (1.0 - level) / 2.0
     low = float(betaincinv(hits, of - hits + 1, tail)) if hits else 0.0
     high = float(betaincinv(hits + 1, of - hits, 1.0 - tail)) if hits < of else 1.0
@@ -386,10 +382,9 @@ def sampled_check(
     if not chosen:
         raise MissingCapability("a class with fewer than two modes has no pair to check")
     make_world = world or partial(_described_world, situation=situation, advance=advance)
-    pairs = []
+    report, pairs = progress or (lambda _finished, _all: None), []
     for n, (true, other) in enumerate(chosen):
-        if progress is not None:
-            progress(n, len(chosen))
+        report(n, len(chosen))
         rest = [m for m in (*range(other + 1, len(drawn)), *range(other)) if m != true]
         group = [drawn[m] for m in (true, other, *rest[:OTHER_MODES])]
 
@@ -397,8 +392,7 @@ def sampled_check(
             return Walk(group, make_world, situation, advance, seed=seed, run=run + 2 * n * starts)
 
         pairs.append(_check_pair(make_walk, plan))
-    if progress is not None:
-        progress(len(chosen), len(chosen))
+    report(len(chosen), len(chosen))
     return SampledVerdict(tuple(pairs), steps, rare_pairs, complete)
 
 
@@ -426,7 +420,12 @@ def _check_pair(make_walk: Callable[[int], Walk], plan: SamplingPlan) -> Sampled
         reason, rate = Reason.CONSISTENT, None
     else:
         both = follow_starts(make_walk, [0, 1], plan, plan.starts)
-        reason, rate = _reason_from_turns(both)
+        if both.blind == 0:
+            reason, rate = Reason.TURNS, both.rate
+        elif both.silent == 0:
+            reason, rate = Reason.ALIKE_WHERE_BLIND, None
+        else:
+            reason, rate = (Reason.DEADLOCK if both.stuck else Reason.THIRD_MODE), None
     outcome, explanation = reason.outcome, reason.value
     if rate is not None and not rate.positive:
         outcome = Outcome.UNDECIDED
@@ -440,12 +439,3 @@ def _check_pair(make_walk: Callable[[int], Walk], plan: SamplingPlan) -> Sampled
         true, other, outcome, explanation, plan.starts, single.blind, single.differ, single.rate,
         both.blind if both else None, plan.patience if both and both.silent else 0, needed,
     )  # fmt: skip
-
-
-def _reason_from_turns(both: StartStatistics) -> tuple[Reason, Rate | None]:
-    """Return the reason for a mode that is in the core and acts differently."""
-    if both.blind == 0:
-        return Reason.TURNS, both.rate
-    if both.silent == 0:
-        return Reason.ALIKE_WHERE_BLIND, None
-    return (Reason.DEADLOCK if both.stuck else Reason.THIRD_MODE), None

@@ -17,7 +17,7 @@ import numpy as np
 from bayescontrol import kernels
 from bayescontrol._arrays import BoolArray, IntArray, as_integer, require_between
 from bayescontrol.convergence.core import World
-from bayescontrol.errors import BayesControlError, MissingCapability, counted
+from bayescontrol.errors import MissingCapability, counted
 from bayescontrol.finite.tabular import TabularModes
 from bayescontrol.finite.tabulate import tabulate
 from bayescontrol.interaction import both_streams
@@ -162,7 +162,8 @@ def settling_times(
 def tables_and_hold(modes: object) -> tuple[TabularModes, int]:
     """Return the tables of a class or agent, and for how many steps the agent holds a mode.
 
-    A list of modes has no situation: modes that depend on one need an agent, or tables.
+    A list of modes has no situation. For modes that depend on one, pass the agent, or
+    tabulate(modes, situation, advance).
 
     >>> from bayescontrol.finite.chain import chain
     >>> tables_and_hold(chain(3).agent(schedule=Every(3)))[1]
@@ -174,16 +175,7 @@ def tables_and_hold(modes: object) -> tuple[TabularModes, int]:
             f"cannot simulate the schedule {schedule!r}: only a new mode at every step and "
             "Every(k) are supported; pass tabulate(agent) to draw a mode at every step"
         )
-    try:
-        tables = tabulate(modes)
-    except BayesControlError:
-        raise
-    except Exception as error:  # raised by the code of a mode
-        raise MissingCapability(
-            f"the modes could not be tabulated ({type(error).__name__}: {error}); if they depend "
-            "on a situation, pass tabulate(modes, situation, advance) or the agent"
-        ) from error
-    return tables, schedule.k if isinstance(schedule, Every) else 1
+    return tabulate(modes), schedule.k if isinstance(schedule, Every) else 1
 
 
 def require_counts(**counts: tuple[object, int]) -> None:

@@ -21,7 +21,7 @@ weight P(m), so it never pays more than -log2 P(m*); neither does the control ru
 """
 
 import math
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -54,22 +54,6 @@ class Bits:
     def total(self) -> FloatArray:
         """Return the sum of both parts."""
         return self.actions + self.observations
-
-
-def kl(p: Mapping[Hashable, float], q: Mapping[Any, float]) -> float:
-    """Return KL(p ‖ q) = Σ_k p(k) log2 (p(k) / q(k)), in bits, of two mappings {k: probability}.
-
-    >>> kl({"H": 1.0}, {"H": 0.25, "T": 0.75}), kl({"H": 0.5, "T": 0.5}, {"H": 1.0})
-    (2.0, inf)
-    """
-    bits = 0.0
-    for k, p_k in p.items():
-        if p_k > 0.0:
-            q_k = q.get(k, 0.0)
-            if not q_k > 0.0:
-                return math.inf
-            bits += p_k * math.log2(p_k / q_k)
-    return bits
 
 
 def entropy_of(prior: ArrayLike) -> float:
@@ -144,8 +128,8 @@ def mutual_information(
     array([1.])
     """
     bits = []
-    for stage, W in tree.walk(weights):
-        if not stage.is_action:
+    for k, (stage, W) in enumerate(tree.walk(weights)):
+        if k % 2 == 1:  # a stage o_t, which completes the histories of length t
             joint = W * stage.p
             if abs(joint.sum() - 1.0) > TOLERANCE * tree.horizon:
                 raise ValueError(

@@ -102,11 +102,10 @@ class Stage:
     `parent` has shape (E,), `p` shape (M, E): the probability of the symbol under each mode.
     Histories are numbered like the edges of the previous stage; the empty history is 0.
 
-    >>> Stage(True, ("left", "right"), np.array([0, 0]), np.array([[0.5, 0.5]])).symbols
+    >>> Stage(("left", "right"), np.array([0, 0]), np.array([[0.5, 0.5]])).symbols
     ('left', 'right')
     """
 
-    is_action: bool
     symbols: tuple[Any, ...]
     parent: IntArray
     p: FloatArray
@@ -158,9 +157,9 @@ class InteractionTree:
         nodes[h][m] is the state of mode m at history h, `RULED_OUT` if the mode is impossible
         there. Return the nodes after the step, or an empty list after the last one.
         """
-        act = _stage(True, [self._conditionals(states) for states in nodes], self.actions)
+        act = _stage([self._conditionals(states) for states in nodes], self.actions)
         taken = zip(act.parent, act.symbols, strict=True)
-        obs = _stage(False, [self._conditionals(nodes[h], a) for h, a in taken], None)
+        obs = _stage([self._conditionals(nodes[h], a) for h, a in taken], None)
         self.steps.append((act, obs))
         steps_left = self.horizon - len(self.steps)
         _check_size(self.horizon, steps_left, len(nodes), len(obs.symbols), limit)
@@ -176,13 +175,13 @@ class InteractionTree:
 
     def _conditionals(self, states: list[Any], *a: Any) -> list[Probabilities]:
         """Return P_m(o | ·, a) of all modes or, without an action, P_m(a | ·)."""
-        answers = []
-        for m, (mode, s) in enumerate(zip(self._modes, states, strict=True)):
-            answers.append(conditional(f"mode {m}", mode, s, *a))
-            for taken in answers[-1] if self.actions and not a else ():
-                if taken not in self.actions and answers[-1][taken] > 0.0:
+        pairs = enumerate(zip(self._modes, states, strict=True))
+        answers = [conditional(f"mode {m}", mode, s, *a) for m, (mode, s) in pairs]
+        if self.actions is not None and not a:
+            for m, policy in enumerate(answers):
+                if missing := [b for b, p in policy.items() if p > 0.0 and b not in self.actions]:
                     raise InvalidTable(
-                        f"mode {m} may take {taken!r}, which is not in actions={self.actions!r}"
+                        f"mode {m} may take {missing[0]!r}, which is not in actions={self.actions}"
                     )
         return answers
 
@@ -261,9 +260,7 @@ def _check_size(horizon: int, steps_left: int, previous: int, current: int, limi
         )
 
 
-def _stage(
-    is_action: bool, at_history: list[list[Probabilities]], symbols: Sequence[Any] | None
-) -> Stage:
+def _stage(at_history: list[list[Probabilities]], symbols: Sequence[Any] | None) -> Stage:
     """Return the edges out of every history h, where at_history[h][m] is {symbol: P_m(symbol | h)}.
 
     Each history gets an edge for every one of `symbols`; if None, for every possible symbol.
@@ -275,7 +272,7 @@ def _stage(
     ]
     p = [[mode.get(symbol, 0.0) for mode in at_history[h]] for h, symbol in edges]
     parent = np.array([h for h, _ in edges], np.int64)
-    return Stage(is_action, tuple(k for _, k in edges), parent, np.array(p, np.float64).T.copy())
+    return Stage(tuple(k for _, k in edges), parent, np.array(p, np.float64).T.copy())
 
 
 def _possible_symbols(distributions: Sequence[Probabilities]) -> tuple[Any, ...]:

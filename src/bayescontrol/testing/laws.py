@@ -83,12 +83,13 @@ def npy_round_trip(arrays: Arrays) -> Arrays:
     Reading without pickle raises ValueError for arrays of objects.
     """
     file = BytesIO()
-    np.savez(file, **arrays)
+    np.savez(file, **arrays)  # type: ignore[arg-type]
     file.seek(0)
     return dict(np.load(file, allow_pickle=False))
 
 
-MakeBelief = Callable[[], Any]
+#: Returns a new belief, agent or environment.
+Make: TypeAlias = Callable[[], Any]
 
 
 def _conditioned(belief: Any, history: Sequence[Event]) -> Any:
@@ -98,7 +99,7 @@ def _conditioned(belief: Any, history: Sequence[Event]) -> Any:
     return belief
 
 
-def check_deterministic(make: MakeBelief, history: Sequence[Event], *, seed: SeedLike = 0) -> None:
+def check_deterministic(make: Make, history: Sequence[Event], *, seed: SeedLike = 0) -> None:
     """Law 1: the same history gives the same belief, bit for bit; drawing does not change it.
 
     >>> from bayescontrol.finite.tabular import random_modes
@@ -122,7 +123,7 @@ def check_deterministic(make: MakeBelief, history: Sequence[Event], *, seed: See
         )
 
 
-def check_save(make: MakeBelief, history: Sequence[Event]) -> None:
+def check_save(make: Make, history: Sequence[Event]) -> None:
     """Check that a belief saved after half of the history and loaded continues bit for bit.
 
     >>> from bayescontrol.finite.tabular import random_modes
@@ -166,7 +167,7 @@ def check_agreement(
 
 
 def check_order(
-    make: MakeBelief, history: Sequence[Event], *, seed: SeedLike = 0, tolerance: float = 1e-12
+    make: Make, history: Sequence[Event], *, seed: SeedLike = 0, tolerance: float = 1e-12
 ) -> None:
     """Law 4: a shuffled history gives the same posterior, up to a relative `tolerance`.
 
@@ -183,7 +184,7 @@ def check_order(
     require(gap <= tolerance, message)
 
 
-def check_merge(make: MakeBelief, history: Sequence[Event], *, tolerance: float = 1e-12) -> None:
+def check_merge(make: Make, history: Sequence[Event], *, tolerance: float = 1e-12) -> None:
     """Law 4: two beliefs that saw half of the history each, merged, equal one that saw all of it.
 
     >>> from bayescontrol.finite.tabular import random_modes
@@ -199,7 +200,7 @@ def check_merge(make: MakeBelief, history: Sequence[Event], *, tolerance: float 
     require(gap <= tolerance, f"merged beliefs differ from a belief over all events by {gap:.3g}")
 
 
-def check_bad_evidence(make: MakeBelief, history: Sequence[Event], bad: Sequence[Event]) -> None:
+def check_bad_evidence(make: Make, history: Sequence[Event], bad: Sequence[Event]) -> None:
     """Law 7: each bad event raises a typed error and leaves the belief unchanged, bit for bit.
 
     >>> from bayescontrol.finite.tabular import random_modes
@@ -297,9 +298,6 @@ class _CrossedArray:
         return {a: np.roll(p, -1) for a, p in self.modes.action_probabilities(x).items()}
 
 
-MakeAgent = Callable[[], Any]
-MakeEnvironment = Callable[[], Any]
-
 #: A probe without meaning: `interact` uses the readable loop if there is any probe.
 READABLE_LOOP = {"looked": Probe(lambda _agent, _a, _o: True)}
 
@@ -335,7 +333,7 @@ def check_intervention(
         )
 
 
-def check_acting(make: MakeAgent, make_environment: MakeEnvironment, steps: int = 20) -> None:
+def check_acting(make: Make, make_environment: Make, steps: int = 20) -> None:
     """Law 2: acting does not change the belief; only observing does.
 
     >>> from bayescontrol.finite.tabular import random_modes
@@ -356,7 +354,7 @@ def check_acting(make: MakeAgent, make_environment: MakeEnvironment, steps: int 
 
 
 def check_same_seed(
-    make: MakeAgent, make_environment: MakeEnvironment, steps: int = 100, *, seed: SeedLike = 0
+    make: Make, make_environment: Make, steps: int = 100, *, seed: SeedLike = 0
 ) -> None:
     """Law 5: the same seed gives the same record and final state, bit for bit.
 
@@ -370,8 +368,8 @@ def check_same_seed(
 
 
 def check_probes(
-    make: MakeAgent,
-    make_environment: MakeEnvironment,
+    make: Make,
+    make_environment: Make,
     probes: dict[str, Probe],
     steps: int = 100,
     *,
@@ -391,7 +389,7 @@ def check_probes(
 
 
 def check_fused(
-    make: MakeAgent, make_environment: MakeEnvironment, steps: int = 100, *, seed: SeedLike = 0
+    make: Make, make_environment: Make, steps: int = 100, *, seed: SeedLike = 0
 ) -> None:
     """Law 6: the compiled loop gives the record and the final state of the readable one.
 
@@ -408,14 +406,14 @@ def check_fused(
         agent, environment = make(), make_environment()
         results.append(_run(agent, environment, steps, seed, probes))
         continued.append(interact(agent, environment, 20, seed=seed + 1, probes=READABLE_LOOP))
-    _require_same(*results, "the compiled and readable loops differ")
+    _require_same(results[0], results[1], "the compiled and readable loops differ")
     is_same = continued[0] == continued[1]
     require(is_same, "the compiled loop left the agent or environment in another state")
 
 
 def check_resume(
-    make: MakeAgent,
-    make_environment: MakeEnvironment,
+    make: Make,
+    make_environment: Make,
     steps: int = 100,
     *,
     at: int | None = None,
