@@ -454,13 +454,10 @@ def test_unknown_names_and_values_are_refused(model: Causal) -> None:
         model.joint()[0]
     with pytest.raises(UnknownVariable, match="must name each of"):
         CausalModel.factorise(model.joint(), model.names[1:])
-
-
-def test_other_invalid_lookups_are_refused() -> None:
     with pytest.raises(UnknownVariable, match="X has no value 7"):
         Factor("X", BIT, {7: 1})
     with pytest.raises(UnknownVariable, match="pass one model for each"):
-        CausalMixture(Factor("M", BIT, [1, 0]), {0: arrow(HALF)})
+        CausalMixture(Factor("M", BIT, [1, 0]), {0: model})
 
 
 def test_conditioning_on_the_impossible_raises_and_intervening_does_not() -> None:
@@ -479,10 +476,10 @@ def test_distributions_show_possible_values_and_count_the_omitted_ones() -> None
     observed = prize_or_frog().condition(a="left")
     assert repr(observed) == "box   o      P\nleft  prize  1"
     assert observed._repr_html_() == (
-        "<table><tr><th>box</th><th>o</th><th>P</th></tr>"
+        "<table><caption>P(box, o)</caption><tr><th>box</th><th>o</th><th>P</th></tr>"
         "<tr><td>left</td><td>prize</td><td>1</td></tr></table>"
     )
     many = Distribution({"<X>": range(40)}, [F(1, 40)] * 40)
     assert repr(many).splitlines()[-1] == "... and 24 more"
     assert "&lt;X&gt;" in many._repr_html_()
-    assert "<p>... and 24 more</p>" in many._repr_html_()
+    assert "... and 24 more</caption>" in many._repr_html_()

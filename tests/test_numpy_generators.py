@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import bayescontrol
-from bayescontrol import baselines, convergence, entropy, testing
+from bayescontrol import baselines, convergence, testing
 from bayescontrol.alarms import Alarm, Guarded, KrichevskyTrofimov
 from bayescontrol.bank import Bumpless, PlantMode
 from bayescontrol.beliefs import ParticleBelief, SwitchingBelief
@@ -20,7 +20,6 @@ from bayescontrol.mdp import GibbsMDP, chain_mdp, random_mdp
 from bayescontrol.schedules import Geometric
 from bayescontrol.seeding import Stream
 from bayescontrol.simulators.classic_control import CARTPOLE
-from bayescontrol.systems import Situated
 
 # Any, because the cases mix modes, agents and environments of all kinds.
 bc: Any = bayescontrol
@@ -121,14 +120,6 @@ SEEDS: dict[str, Callable[[Any], Any]] = {
             lambda rng: coin, world=lambda m: m.environment(), modes=2, starts=2, steps=2, seed=seed
         )
     ),
-    "sampled entropy": lambda seed: entropy.sampled_relative_entropy(
-        Situated(tables[0], 0, tables.advance),
-        [Situated(tables[m], 0, tables.advance) for m in (0, 1)],
-        [0.5, 0.5],
-        3,
-        samples=9,
-        seed=seed,
-    ).total.mean.tolist(),
     "laws of an agent": lambda seed: testing.check_agent(
         tables.agent, tables.environment, steps=5, runs=20, seed=seed
     ),

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.alarms.planted import peeking
 
 from bayescontrol import TabularModes, interact
 from bayescontrol.alarms import (
@@ -59,15 +60,6 @@ def test_the_evidence_is_q_over_the_likelihood_of_the_best_mode() -> None:
     np.testing.assert_allclose(agent.alarm.mode_bits, (log_q - log_p) / math.log(2), atol=1e-10)
 
 
-class Peeking(KrichevskyTrofimov):
-    """Planted bug: a predictor that counts o before it predicts it."""
-
-    def log_predict(self, x: Any, a: Any, o: Any) -> float:
-        twin = self.copy()
-        twin.update(x, a, o)
-        return KrichevskyTrofimov.log_predict(twin, x, a, o)
-
-
 def chance_of_false_alarm(bell: Alarm, heads: tuple[float, ...], m: int, tosses: int) -> float:
     """The exact probability of a false alarm under mode m, over all sequences of tosses."""
     if bell.raised or tosses == 0:
@@ -87,7 +79,7 @@ def test_the_exact_chance_of_a_false_alarm_is_at_most_delta(
 ) -> None:
     chance = chance_of_false_alarm(Alarm(KrichevskyTrofimov(2), DELTA), heads, m, 11)
     assert chance <= DELTA
-    planted = Alarm(Peeking(2), DELTA)
+    planted = Alarm(peeking(KrichevskyTrofimov)(2), DELTA)
     assert chance_of_false_alarm(planted, heads, m, 11) > DELTA
 
 
@@ -100,7 +92,7 @@ def test_false_alarms_are_at_most_delta_under_every_mode(m: int) -> None:
 
 def test_a_predictor_that_counts_before_it_predicts_raises_false_alarms() -> None:
     modes = random_modes(3, situations=2, observations=3, seed=5)
-    share = rate(modes, 0, 60, 60, lambda _: Alarm(Peeking(3), DELTA))
+    share = rate(modes, 0, 60, 60, lambda _: Alarm(peeking(KrichevskyTrofimov)(3), DELTA))
     assert share > DELTA + margin(60)
 
 
@@ -171,25 +163,8 @@ def test_a_mode_that_joins_later_is_tested_from_then_on() -> None:
     for _ in range(3):
         bell.observe(0, 0, 1, [math.log(0.1)])
     assert bell.raised
-    bell.join()
     bell.observe(0, 0, 1, [math.log(0.1), math.log(0.9)])
     assert bell.evidence_bits == pytest.approx(math.log2(3.5 / 4 / 0.9))
-
-
-def test_an_unannounced_mode_is_refused_and_changes_nothing() -> None:
-    bell = Alarm(KrichevskyTrofimov(2), DELTA)
-    bell.join()  # no effect before the first observation
-    bell.observe(0, 0, 1, [math.log(0.5), math.log(0.1)])
-    before = bell.save()
-    with pytest.raises(BadEvidence, match=r"3 log-likelihoods for 2 modes.*call join\(1\)"):
-        bell.observe(0, 0, 1, [0.0, 0.0, 0.0])
-    assert same_bits(before, bell.save())
-    bell.join(2)
-    bell.observe(0, 0, 1, [0.0] * 4)
-    assert len(bell.mode_bits) == 4
-    for bad in (0, -1, 1.5):
-        with pytest.raises(ValueError, match="at least 1"):
-            bell.join(bad)  # type: ignore[arg-type]
 
 
 def test_probabilities_are_not_compared_with_densities() -> None:

@@ -41,17 +41,6 @@ def test_the_probabilities_of_all_sequences_sum_to_one(length: int) -> None:
     assert total == pytest.approx(1.0, abs=1e-12)
 
 
-def test_a_predictor_that_counts_before_it_predicts_is_not_normalised() -> None:
-    class Peeking(KrichevskyTrofimov):
-        def log_predict(self, x: Any, a: Any, o: Any) -> float:
-            twin = self.copy()
-            twin.update(x, a, o)
-            return KrichevskyTrofimov.log_predict(twin, x, a, o)
-
-    sequences = itertools.product("abc", repeat=2)
-    assert sum(math.exp(-code_length(Peeking("abc"), s)) for s in sequences) > 1.5
-
-
 @pytest.mark.parametrize("n", [1, 2, 7, 24])
 def test_the_loss_against_the_best_fixed_distribution_is_as_stated(n: int) -> None:
     for k in range(n + 1):

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.alarms.planted import peeking
 from tests.alarms.restarted_runs import first_alarm, mean_time
 
 from bayescontrol import (
@@ -41,15 +42,6 @@ from bayescontrol.testing.laws import npy_round_trip, same_bits
 HEADS = (0.3, 0.8)
 
 
-class Peeking(KrichevskyTrofimov):
-    """Planted bug: a predictor that counts o before it predicts it."""
-
-    def log_predict(self, x: Any, a: Any, o: Any) -> float:
-        twin = self.copy()
-        twin.update(x, a, o)
-        return KrichevskyTrofimov.log_predict(twin, x, a, o)
-
-
 # -- exact enumeration ---------------------------------------------------------------------------
 
 
@@ -81,7 +73,7 @@ def test_the_sum_minus_the_time_is_a_martingale_under_every_mode(m: int, starts:
         total, raised, time = exact(bell, m, tosses)
         assert total == pytest.approx(tosses, rel=1e-12)
         assert time >= 9.0 * raised  # E[min(T, t)] ≥ c P(T ≤ t)
-    planted, *_ = exact(RestartedAlarm(Peeking(2), 9.0, starts=starts), m, 6)
+    planted, *_ = exact(RestartedAlarm(peeking(KrichevskyTrofimov)(2), 9.0, starts=starts), m, 6)
     assert planted > 6.5
 
 
@@ -235,15 +227,6 @@ def test_the_compiled_runs_equal_the_readable_alarm() -> None:
             assert agent.alarm.evidence_bits * math.log(2) == pytest.approx(log_m, abs=1e-6)
 
 
-class PeekingLine(LinearPredictor):
-    """Planted bug: it learns o before it predicts it."""
-
-    def log_predict(self, x: Any, a: Any, o: Any) -> float | None:
-        twin = self.copy()
-        twin.update(x, a, o)
-        return LinearPredictor.log_predict(twin, x, a, o)
-
-
 def margin(times: Any) -> float:
     return 3.0 * float(np.std(times)) / math.sqrt(len(times))
 
@@ -261,7 +244,7 @@ def test_the_mean_time_to_a_false_alarm_is_at_least_the_bound(hazard: float) -> 
 def test_a_predictor_that_peeks_breaks_the_bound() -> None:
     times = []
     for seed in range(10):
-        agent = watched(RestartedAlarm(PeekingLine(), 100.0, starts=16))
+        agent = watched(RestartedAlarm(peeking(LinearPredictor)(), 100.0, starts=16))
         times.append(run(agent, Plant(), 150, seed))
     assert np.mean(times) + margin(times) < 100.0
 

@@ -9,7 +9,7 @@ import pytest
 from scipy import signal, stats  # type: ignore[import-untyped]
 from scipy.linalg import expm  # type: ignore[import-untyped]
 
-from bayescontrol import MISSING, FiniteBelief, Stream, interact
+from bayescontrol import MISSING, FiniteBelief, Stream, interact, kernels
 from bayescontrol.alarms import Guarded, RestartedAlarm
 from bayescontrol.bank import PI, Bank, Bumpless, ExtendedMode, PlantMode, Supervisor
 from bayescontrol.beliefs import InteractingBelief
@@ -165,6 +165,22 @@ def test_the_filter_receives_the_saturated_input() -> None:
     xs = SituatedState(Bank([mode]).first_signals(), mode.start())
     y = np.zeros(2)
     assert mode.log_likelihood(xs, [50.0, -9.0], y) == mode.log_likelihood(xs, [2.0, -2.0], y)
+
+
+def test_an_input_is_limited_once_in_a_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    given: list[Any] = []
+    limit = kernels.kalman.limit
+
+    def counted(u: Any, *rest: Any) -> Any:
+        given.append(u)
+        return limit(u, *rest)
+
+    monkeypatch.setattr(kernels.kalman, "limit", counted)
+    agent = Bank([random_mode(s, 2) for s in range(3)], setpoint=[0.5, -0.5]).agent()
+    given.clear()
+    agent.observe([50.0, 1.0], [0.0, 0.0])
+    assert [u.tolist() for u in given] == [[50.0, 1.0]]
+    assert agent.x[agent.bank.signals.u].tolist() == [2.0, 1.0]
 
 
 def test_intervals_may_vary_if_the_plant_is_continuous() -> None:
@@ -422,7 +438,7 @@ def with_two_outputs(**options: Any) -> Any:
          "does not stabilise its own model.* modulus 1.241"),
         (lambda: PlantMode(SERVO, [[0.0, 0.0]], **SETTINGS), UserWarning, "modulus 1. "),
         (lambda: PlantMode(SERVO, control.tf([1], [1, 1]), **SETTINGS), MissingCapability,
-         "function of the loop"),
+         "if it is a controller, pass its gain"),
         (lambda: plant([[0.5]], [[1.0, 1.0]], [[1.0]]), InvalidSystem, "matrices of 2 × 1"),
         (lambda: two_modes(plant([[0.5]], [[1.0]], [[1.0]], limits=(-1, 1))), InvalidSystem,
          "mode 1"),

@@ -18,7 +18,7 @@ from click.testing import CliRunner, Result
 from bayescontrol import Stream
 from bayescontrol.bank import PI, Bank, BankCheck, ExtendedMode, FilterBank, PlantMode, check_bank
 from bayescontrol.cli.main import main
-from bayescontrol.errors import InvalidSystem, MissingCapability, UnknownAction
+from bayescontrol.errors import InvalidSystem, UnknownAction
 from bayescontrol.lqr import LinearSystem
 from bayescontrol.protocols import SituatedState
 
@@ -475,18 +475,15 @@ def test_the_same_seed_gives_the_same_check() -> None:
     assert np.array_equal(one.violations, two.violations, equal_nan=True)
 
 
-def test_bad_settings_are_refused() -> None:
-    bank = BANKS["motors"]()
-    with pytest.raises(MissingCapability, match="Bank"):
-        check_bank(bank.modes)  # type: ignore[arg-type]
-    with pytest.raises(InvalidSystem, match="low must be below high"):
-        check_bank(bank, output_limits=(1.0, -1.0))
-    with pytest.raises(ValueError, match="odds"):
-        check_bank(bank, odds=1.0)
-    with pytest.raises(InvalidSystem, match="Q has 2 weights: expected 1"):
-        check_bank(bank, Q=[1.0, 2.0])
-    with pytest.raises(ValueError, match="runs"):
-        check_bank(bank, runs=0)
+@pytest.mark.parametrize(
+    ("setting", "error", "words"),
+    [({"output_limits": (1.0, -1.0)}, InvalidSystem, "low must be below high"),
+     ({"odds": 1.0}, ValueError, "odds"), ({"runs": 0}, ValueError, "runs"),
+     ({"Q": [1.0, 2.0]}, InvalidSystem, "Q has 2 weights: expected 1")],
+)  # fmt: skip
+def test_bad_settings_are_refused(setting: Any, error: Any, words: str) -> None:
+    with pytest.raises(error, match=words):
+        check_bank(BANKS["motors"](), **setting)
 
 
 # -- the command -----------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ import pytest
 from scipy import stats  # type: ignore[import-untyped]
 
 from bayescontrol import MISSING, Stream, interact
-from bayescontrol.bank import PI, Bank, PlantMode, fit_mode, fit_plant, whiteness
+from bayescontrol.bank import PI, Bank, PlantMode, fit_plant, whiteness
 from bayescontrol.errors import BadEvidence, InvalidSystem, MissingCapability
 from bayescontrol.lqr import LinearQuadratic
 from bayescontrol.protocols import SituatedState
@@ -109,12 +109,12 @@ def test_the_uncertainty_is_a_prior_of_linear_quadratic_control() -> None:
         y[k + 1] = 0.8 * y[k] + 0.5 * u[k] + 0.1 * rng.normal()
     y = y[1:]
     fit = fit_plant((u, y), order=1)
-    belief = LinearQuadratic([[1.0]], [[1.0]], prior=fit.prior).agent().belief
+    belief = LinearQuadratic([[1.0]], [[1.0]], prior=fit.as_prior()).agent().belief
     assert belief.mean() == pytest.approx(fit.coefficients)
-    with pytest.raises(MissingCapability, match="order one"):
-        _ = fit_plant((u, y), order=2).prior
+    with pytest.raises(MissingCapability, match="needs order 1"):
+        fit_plant((u, y), order=2).as_prior()
     with pytest.raises(MissingCapability, match="operating point"):
-        _ = fit_plant((u, y + 40.0), order=1).prior
+        fit_plant((u, y + 40.0), order=1).as_prior()
 
 
 @pytest.mark.parametrize(
@@ -184,9 +184,9 @@ def test_lags_without_a_pair_of_outputs_are_not_tested() -> None:
 
 def test_a_model_with_wrong_dynamics_or_noise_is_noticed() -> None:
     log = second_order(5)
-    good = fit_mode(second_order(6), idle, order=2)
+    good = fit_plant(second_order(6), order=2).mode(idle)
     with pytest.warns(match="order that is too low"):
-        first = fit_mode(second_order(6), idle)
+        first = fit_plant(second_order(6)).mode(idle)
     assert whiteness(good, log).p_value > 1e-3
     assert whiteness(first, log).p_value < 1e-9
     quiet = fit_plant(second_order(6, noise=0.05), order=2).mode(idle)
@@ -194,7 +194,7 @@ def test_a_model_with_wrong_dynamics_or_noise_is_noticed() -> None:
     with pytest.raises(InvalidSystem, match="does not fit"):
         whiteness(good, (np.ones((100, 2)), np.ones(100)))
     with pytest.raises(InvalidSystem, match="come from the log"):
-        fit_mode(log, idle, order=2, process_noise=1.0)
+        fit_plant(log, order=2).mode(idle, process_noise=1.0)
     student = PlantMode(
         ([[0.5]], [[1.0]], [[1.0]]), idle, process_noise=1, sensor_noise=1, student=4
     )

@@ -454,8 +454,6 @@ def split(record: Any, agent: Any = None) -> Any:
     [
         *((lambda r=r: divergences(r, FROG.agent()), MissingCapability, "not a Record: pass the")
           for r in (None, [(0, 1)], FROG.agent())),
-        *((lambda r=r: split(r), MissingCapability, "not a Record: pass the result of interact")
-          for r in (None, [(0, 1)], FROG.agent())),
         *((lambda m=m: divergences(FROG_RECORD, FROG.agent()).of(0, m), UnknownMode, None)
           for m in (2, -1, "left")),
         (lambda: divergences(FROG_RECORD, object()), MissingCapability, "FiniteBelief"),  # type: ignore[arg-type]

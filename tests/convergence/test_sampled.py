@@ -107,18 +107,6 @@ def test_conditional_means_have_less_noise_than_observed_ratios() -> None:
     assert means.error < 0.5 * happened.error
 
 
-def test_wandering_finds_a_trap_that_the_true_policy_avoids() -> None:
-    modes = trap()
-    table: dict[str, Any] = {
-        "world": lambda m: modes.environment(m.m),
-        "situation": modes.start,
-        "advance": modes.advance,
-    }
-    straight = sampled_rate(modes[0], modes[1], steps=100, **table)
-    lost = sampled_rate(modes[0], modes[1], wander=list(modes), steps=100, **table)
-    assert lost.mean < 0.8 * straight.mean
-
-
 def test_an_observation_that_the_other_mode_excludes_makes_the_rate_infinite() -> None:
     probabilities: Any = DiscreteMode(lambda x: {0: 1.0}, lambda x, a: {1: 0.5, 0: 0.5})
     sure: Any = DiscreteMode(lambda x: {0: 1.0}, lambda x, a: {1: 1.0})
@@ -171,8 +159,6 @@ def test_shares_have_exact_intervals() -> None:
     assert head == pytest.approx(0.025, rel=1e-9)
     assert clopper_pearson(0, 60).low == 0.0
     assert clopper_pearson(60, 60).high == 1.0
-    with pytest.raises(ValueError, match="5 of 4"):
-        clopper_pearson(5, 4)
 
 
 def test_a_rate_states_the_number_of_runs_needed() -> None:
@@ -274,6 +260,8 @@ def test_a_direction_that_no_policy_reveals_never_settles() -> None:
     for pair in found.pairs:
         assert pair.blind in (0, pair.starts)
         assert (pair.outcome is Outcome.NEVER) == (pair.blind > 0)
+        silent_steps = math.ceil(math.log(60 / 0.05) / 0.001)
+        assert pair.silence == (silent_steps if pair.outcome is Outcome.NEVER else 0)
 
 
 def test_an_unidentified_parameter_is_harmless_if_no_policy_depends_on_it() -> None:
@@ -429,10 +417,8 @@ def test_a_class_in_which_a_third_never_settles_rarely_passes() -> None:
     """
 
     def draw(rng: Stream) -> DiscreteMode[Any, str, int]:
-        kind = rng.choice([0.2, 0.5, 0.8])
-        return drift(
-            kind, rng.random()
-        )  # two modes of the same kind act differently and are never separated
+        # Two modes with the same θ act differently and are never separated.
+        return drift(rng.choice([0.2, 0.5, 0.8]), rng.random())
 
     settings: dict[str, Any] = {"world": world, "steps": 5, "wander_steps": 2, "slow": 0.05}
     single = [sampled_check(draw, modes=2, seed=seed, **settings) for seed in range(12)]
@@ -479,14 +465,6 @@ def test_slow_evidence_does_not_give_the_verdict_never(seed: int) -> None:
     assert pair.silence == 0
     assert pair.outcome in (Outcome.SETTLES, Outcome.UNDECIDED)
     assert pair.reason != Reason.THIRD_MODE.value  # there is no third mode
-
-
-def test_the_verdict_never_reports_the_steps_without_evidence() -> None:
-    found = sampled_check(
-        lambda rng: drift(0.3, rng.random()), world=world, modes=2, steps=10, wander_steps=4
-    )
-    assert found.outcome is Outcome.NEVER
-    assert found.pairs[0].silence == math.ceil(math.log(60 / 0.05) / 0.001)
 
 
 # -- bad input -----------------------------------------------------------------------------------
@@ -620,8 +598,6 @@ def rate_of(true: Any, other: Any, world: Any = lambda m: m) -> Any:
         (lambda: sampled_check([LEVER], world=world), MissingCapability, "fewer than two modes"),
         (lambda: sampled_check([Bare(), Bare()]), MissingCapability,
          r"method environment\(\) .* function world\(mode\)"),
-        (lambda: rate_of(FixedDistributions({1: 0.9, 0: 0.9}), LEVER), InvalidTable,
-         r"must sum to 1, the sum is 1\.8"),
     ],
 )  # fmt: skip
 def test_an_invalid_mode_or_world_is_refused(wrong: Any, error: Any, words: str) -> None:

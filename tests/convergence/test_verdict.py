@@ -225,19 +225,13 @@ def test_modes_are_given_by_index_or_by_name() -> None:
     assert core(modes, "prize right") == (1,)
     with pytest.raises(UnknownMode, match="prize left, prize right"):
         verdict.pair("prize left", "frog")
+    with pytest.raises(UnknownMode, match="two different modes"):
+        verdict.pair(1, 1)
 
 
 def test_a_list_of_modes_or_an_agent_is_checked_as_its_tables_are() -> None:
     agent = prize_or_frog().agent()
     assert _reasons(check(agent)) == _reasons(check(prize_or_frog()))
-
-
-def test_an_invalid_pair_is_refused() -> None:
-    verdict = check(random_modes(2))
-    with pytest.raises(UnknownMode, match="two different modes"):
-        verdict.pair(1, 1)
-    with pytest.raises(UnknownMode):
-        verdict.pair(0, 7)
 
 
 def _reasons(verdict: Verdict) -> dict[tuple[int, int], Reason]:

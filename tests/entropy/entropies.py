@@ -7,10 +7,8 @@ from bayescontrol._arrays import FloatArray
 from bayescontrol.entropy import (
     Bits,
     InteractionTree,
-    SampledBits,
     Weighting,
     bits,
-    sampled_relative_entropy,
     weigh,
 )
 
@@ -41,17 +39,3 @@ def mutual_information(
 ) -> FloatArray:
     tree = InteractionTree(modes, prior, horizon, actions=actions)
     return bits.mutual_information(tree, None if weighting is None else weigh(tree, weighting))
-
-
-def sampled_intervened_relative_entropy(
-    agent: Any,
-    modes: Sequence[Any],
-    prior: Any,
-    horizon: int,
-    weighting: Weighting = "closed-loop",
-    samples: int = 1000,
-    **settings: Any,
-) -> SampledBits:
-    return sampled_relative_entropy(
-        agent, modes, prior, horizon, samples, weighting=weighting, **settings
-    )

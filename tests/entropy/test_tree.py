@@ -8,16 +8,15 @@ from tests.entropy.entropies import (
     intervened_relative_entropy,
     mutual_information,
     relative_entropy,
-    sampled_intervened_relative_entropy,
 )
 
 from bayescontrol import DiscreteMode
 from bayescontrol.entropy import (
+    Bits,
     InteractionTree,
     TooManyHistories,
     code_length,
     entropy_of,
-    sampled_relative_entropy,
     weigh,
 )
 from bayescontrol.errors import InvalidPrior, InvalidTable, MissingCapability
@@ -35,7 +34,7 @@ def modes() -> list[Any]:
 def test_a_tree_that_is_too_large_is_refused_with_its_size_and_a_remedy(modes: Any) -> None:
     with pytest.raises(TooManyHistories, match="1,048,576 histories") as refusal:
         relative_entropy(modes[0], modes, PRIOR, horizon=10)
-    assert "sampled_relative_entropy" in str(refusal.value)
+    assert "learning_cost" in str(refusal.value)
     with pytest.raises(TooManyHistories, match=r"10\^602 histories"):
         mutual_information(modes, PRIOR, horizon=1000)
 
@@ -65,8 +64,6 @@ def test_impossible_histories_are_not_stored() -> None:
 def test_an_invalid_prior_is_refused(modes: Any, prior: Any, complaint: str) -> None:
     with pytest.raises(InvalidPrior, match=complaint):
         relative_entropy(modes[0], modes, prior, 2)
-    with pytest.raises(InvalidPrior, match=complaint):
-        sampled_relative_entropy(modes[0], modes, prior, 2)
 
 
 def test_the_entropy_of_an_invalid_distribution_is_refused() -> None:
@@ -76,7 +73,7 @@ def test_the_entropy_of_an_invalid_distribution_is_refused() -> None:
 
 def test_an_agent_that_is_not_an_io_system_is_refused_with_a_remedy(modes: Any) -> None:
     agent: Any = random_modes(2, seed=1).agent()
-    for measure in (relative_entropy, intervened_relative_entropy, sampled_relative_entropy):
+    for measure in (relative_entropy, intervened_relative_entropy):
         with pytest.raises(MissingCapability, match="AgentSystem"):
             measure(agent, modes, PRIOR, 2)
     with pytest.raises(MissingCapability, match="AgentSystem"):
@@ -92,42 +89,36 @@ def test_probabilities_that_sum_to_more_than_one_are_refused(modes: Any) -> None
     for agent in (too_much, too_little, negative):
         with pytest.raises(InvalidTable, match="must sum to 1"):
             relative_entropy(agent, modes, PRIOR, 2)
-        with pytest.raises(InvalidTable, match="must sum to 1"):
-            sampled_relative_entropy(agent, modes, PRIOR, 2)
 
 
 def test_unknown_weightings_and_missing_actions_are_refused(modes: Any) -> None:
-    wrong: Any = "open-loop"
-    for measure in (intervened_relative_entropy, sampled_intervened_relative_entropy):
-        with pytest.raises(ValueError, match="use uniform, closed-loop, printed"):
-            measure(modes[0], modes, PRIOR, 2, wrong, actions=[0, 1])
-        with pytest.raises(ValueError, match="pass actions="):
-            measure(modes[0], modes, PRIOR, 2, "uniform")
-        with pytest.raises(InvalidTable, match=r"may take 1, which is not in actions=\(0,\)"):
-            measure(modes[0], modes, PRIOR, 2, "uniform", actions=[0])
-        with pytest.raises(MissingCapability, match="the weighting"):
-            measure(modes[0], modes, PRIOR, 2, object())  # type: ignore[arg-type]
+    def C(weighting: Any, **settings: Any) -> Bits:
+        return intervened_relative_entropy(modes[0], modes, PRIOR, 2, weighting, **settings)
+
+    with pytest.raises(ValueError, match="use uniform, closed-loop, printed"):
+        C("open-loop", actions=[0, 1])
+    with pytest.raises(ValueError, match="pass actions="):
+        C("uniform")
+    with pytest.raises(InvalidTable, match=r"may take 1, which is not in actions=\(0,\)"):
+        C("uniform", actions=[0])
+    with pytest.raises(MissingCapability, match="the weighting"):
+        C(object())
 
 
 def test_a_weighting_that_leaves_the_tree_is_refused(modes: Any) -> None:
     jump = DiscreteMode[Any, Any, Any](lambda x: {0: 0.5, "jump": 0.5}, lambda x, a: {})
-    for measure in (intervened_relative_entropy, sampled_intervened_relative_entropy):
-        with pytest.raises(InvalidTable, match="the weighting"):
-            measure(modes[0], modes, PRIOR, 2, jump)
+    with pytest.raises(InvalidTable, match="the weighting"):
+        intervened_relative_entropy(modes[0], modes, PRIOR, 2, jump)
 
 
-def test_printed_weights_cannot_be_sampled(modes: Any) -> None:
-    with pytest.raises(ValueError, match="cannot be sampled"):
-        sampled_intervened_relative_entropy(modes[0], modes, PRIOR, 2, "printed", actions=[0, 1])
+def test_printed_weights_are_no_distribution(modes: Any) -> None:
     with pytest.raises(ValueError, match="other than 'printed'"):
         mutual_information(modes, PRIOR, 2, "printed", actions=[0, 1])
 
 
-def test_sizes_below_one_are_refused(modes: Any) -> None:
+def test_a_horizon_below_one_is_refused(modes: Any) -> None:
     with pytest.raises(ValueError, match="horizon=0"):
         relative_entropy(modes[0], modes, PRIOR, 0)
-    with pytest.raises(ValueError, match="samples=0"):
-        sampled_relative_entropy(modes[0], modes, PRIOR, 2, samples=0)
 
 
 def test_weights_of_probable_interventions_sum_to_one_at_every_history(modes: Any) -> None:

@@ -112,7 +112,7 @@ def test_sharp_posteriors_over_many_modes_raise_no_false_alarm() -> None:
     shows[np.arange(200), 0, 0, np.arange(200)] = 1.0 - 1e-4
     modes = TabularModes(np.ones((200, 1, 1)), shows)
     runs = simulate(modes.agent, modes.environment, steps=3, runs=200)
-    assert (runs.last.mean(axis=0) < 1e-5).any()
+    assert (runs.final.mean(axis=0) < 1e-5).any()
     for check in (check_prior_preserved, check_match_rate, check_ville):
         check(runs)
 

@@ -112,7 +112,7 @@ REFUSED: list[tuple[Any, dict[str, Any], type[Exception], str]] = [
     (CategoricalBandit(["red", "blue"], [0, 1, 2]), {}, MissingCapability, "no exact action"),
     (lambda x: {"red": 0.5, "green": 0.5}, {}, UnknownAction, "'green'"),
     (policy, {"bounds": (0, 0.5)}, BadEvidence, r"reward 1\.0, outside \(0\.0, 0\.5\)"),
-    *((policy, {"level": level}, InvalidRequest, "level=") for level in (1.0, 0.0, NAN, "x")),
+    *((policy, {"level": level}, ValueError, "level=") for level in (1.0, 0.0, NAN, "x")),
     *(
         (lambda x, pi=pi: pi, {}, InvalidRequest, r"expected (probabilities|.action)")
         for pi in (

@@ -27,14 +27,14 @@ changes a run. Over T steps a column has shape (T,) or (T, M). `bayescontrol.rec
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import SimpleNamespace
 from typing import Any, ClassVar, Final
 
 import numpy as np
 
 from bayescontrol import kernels
-from bayescontrol._arrays import ArrayLike, FloatArray, as_integer, as_numbers, require_between
+from bayescontrol._arrays import ArrayLike, FloatArray, as_numbers, require_between
 from bayescontrol._mode_queries import has, is_mode_array
 from bayescontrol._support.saved import Array, Fixed, Part, Saved, damaged, declare
 from bayescontrol.alarms.predictors import Predictor
@@ -116,6 +116,9 @@ class WatchingAlarm(Saved):
     )
     # Types of modes whose likelihood the alarm can bound if the noise has a large floor.
     _accepts_floors: ClassVar[tuple[type, ...]] = ()
+    #: Subclasses compute the new evidence in `weigh`, without a change, and store it in `take`.
+    weigh: Callable[..., Any]
+    take: Callable[..., bool]
 
     def __init__(self, predictor: Any, threshold: float) -> None:
         self.predictor = with_methods(predictor, "log_predict", "update")
@@ -184,6 +187,21 @@ class WatchingAlarm(Saved):
                 "alarms would not be bounded; use KrichevskyTrofimov(observations)"
             )
 
+    def observe(self, x: Any, a: Any, o: Any, log_p: ArrayLike) -> None:
+        """Update the evidence with ln P(o | m, x, a) of all modes. An error changes nothing.
+
+        Modes that were added since the last step come last; their evidence starts at 1, as an
+        e-process must.
+
+        >>> from bayescontrol.alarms import Alarm, KrichevskyTrofimov
+        >>> alarm = Alarm(KrichevskyTrofimov(2), delta=0.05)
+        >>> alarm.observe("table", "toss", 1, [math.log(0.25)])
+        >>> alarm.observe("table", "toss", 1, [math.log(0.75), math.log(0.75)])
+        >>> alarm.mode_bits
+        array([1., 0.])
+        """
+        self.take(x, a, o, self.weigh(x, a, o, log_p))
+
     def fast_forward(self, steps: int, log_e: FloatArray) -> bool:
         """Add `steps` steps and store the evidence; return True if the last step raised the alarm.
 
@@ -202,10 +220,11 @@ class WatchingAlarm(Saved):
         A likelihood above 1 is invalid if the predictor gives probabilities.
         """
         ln_p = as_numbers(log_p, f"log-likelihoods {log_p!r}", BadEvidence)
-        least = max(1, self._log_e.size)
-        if ln_p.ndim != 1 or len(ln_p) < least or (w is not None and len(w) != len(ln_p)):
+        is_list = ln_p.ndim == 1 and len(ln_p) >= max(1, self._log_e.size)
+        if not is_list or (w is not None and len(w) != len(ln_p)):
             raise BadEvidence(
-                f"log-likelihoods of shape {ln_p.shape} for {self._mode_count()}: give one per mode"
+                f"log-likelihoods of shape {ln_p.shape}, after {self._log_e.size} modes so far: "
+                "give one for each mode"
             )
         if not (ln_p < math.inf).all():  # NaN or +∞
             m = int(np.argmin(ln_p < math.inf))
@@ -221,10 +240,6 @@ class WatchingAlarm(Saved):
                 "predictor of densities, such as LinearPredictor or StudentPredictor"
             )
         return ln_p
-
-    def _mode_count(self) -> str:
-        """Return the number of modes as text; it is unknown before the first observation."""
-        return counted(self._log_e.size, "mode") if self._log_e.size else "all modes"
 
     def _check_state(self, new: SimpleNamespace) -> None:
         t, step = new.clock.tolist()
@@ -314,35 +329,6 @@ class Alarm(WatchingAlarm):
         """Store the result of `weigh` and let q learn o; return True if this raised the alarm."""
         self.predictor.update(x, a, o)
         return self.fast_forward(1, log_e)
-
-    def observe(self, x: Any, a: Any, o: Any, log_p: ArrayLike) -> None:
-        """Update E_t(m) ← E_t(m) q(o | ·) / P(o | m, x, a). An error changes nothing.
-
-        The number of modes must stay the same; call `join` for each mode that is added.
-        """
-        log_e = self.weigh(x, a, o, log_p)
-        if self._log_e.size not in (0, log_e.size):
-            raise BadEvidence(
-                f"{log_e.size} log-likelihoods for {self._mode_count()}: give one per mode; if "
-                f"modes were added, call join({log_e.size - self._log_e.size}) first"
-            )
-        self.take(x, a, o, log_e)
-
-    def join(self, modes: int = 1) -> None:
-        """Add modes, with E(m) = 1 for each, as an e-process must start.
-
-        This is not needed before the first observation, which determines the number of modes.
-
-        >>> from bayescontrol.alarms.predictors import KrichevskyTrofimov
-        >>> alarm = Alarm(KrichevskyTrofimov(2), delta=0.05)
-        >>> alarm.observe("table", "toss", 1, [math.log(0.25)])
-        >>> alarm.join()
-        >>> alarm.mode_bits
-        array([1., 0.])
-        """
-        added = as_integer("modes", modes, 1)
-        if self._log_e.size:
-            self._log_e = self.log_evidence(self._log_e.size + added)
 
     def reset(self) -> None:
         """Restart the e-process with E = 1; it has its own false-alarm probability δ.

@@ -17,7 +17,7 @@ import numpy as np
 
 from bayescontrol import kernels
 from bayescontrol._arrays import copy_if_array
-from bayescontrol._mode_queries import has, require_hashable
+from bayescontrol._mode_queries import require, require_hashable
 from bayescontrol._support.saved import Copied, Part, declare
 from bayescontrol.alarms.alarm import Alarm
 from bayescontrol.alarms.predictors import KrichevskyTrofimov, StudentPredictor
@@ -33,9 +33,10 @@ from bayescontrol.seeding import Stream, StreamLike, require_stream
 
 
 def as_fallback(fallback: Any) -> Any:
-    """Validate and return the fallback: an action, a function of (x, rng), or a policy.
+    """Return the fallback: an action, a function of (x, rng), or a policy with `act(x, rng)`.
 
-    A policy has `act(x, rng)`. Any other object that is not callable is an action.
+    Raise `MissingCapability` if a function or policy does not take these two arguments. Any other
+    object is an action.
     """
     if isinstance(fallback, type):
         raise MissingCapability(
@@ -43,8 +44,6 @@ def as_fallback(fallback: Any) -> Any:
         )
     function = getattr(fallback, "act", fallback)
     if not callable(function):
-        if function is not fallback:
-            raise MissingCapability(f"fallback={fallback!r}: its act is {function!r}, not a method")
         return fallback
     try:
         inspect.signature(function).bind(None, None)
@@ -54,31 +53,18 @@ def as_fallback(fallback: Any) -> Any:
         raise MissingCapability(
             f"fallback={fallback!r}: it must take (x, rng), the situation and a random stream, and "
             "return an action. For an agent, which takes only rng, use "
-            "lambda x, rng: agent.act(rng); for an action that is a function, lambda x, rng: action"
+            "lambda x, rng: agent.act(rng)"
         ) from None
     return fallback
 
 
-def fallback_action(fallback: Any, x: Any, rng: Stream) -> Any:
-    """Return the fallback's action in x."""
-    function = getattr(fallback, "act", fallback)
-    return function(x, rng) if callable(function) else fallback
-
-
 def fallback_probabilities(fallback: Any, x: Any) -> dict[Any, float]:
     """Return P(a | x) of the fallback."""
-    if has(fallback, ActionProbabilities):
+    if callable(getattr(fallback, "act", fallback)):
+        require(fallback, ActionProbabilities, f"the fallback {fallback!r}")
         return dict(fallback.action_probabilities(x))
-    if hasattr(fallback, "act") or callable(fallback):
-        raise MissingCapability(
-            f"the fallback {fallback!r} has no action_probabilities(x): add this method"
-        )
-    try:
-        return {fallback: 1.0}
-    except TypeError:
-        raise MissingCapability(
-            f"the fallback {fallback!r} is not hashable: use a number, a string or a tuple"
-        ) from None
+    require_hashable(fallback=fallback)
+    return {fallback: 1.0}
 
 
 def _run(agent: Any, environment: Any, steps: int, p: Stream, q: Stream) -> Record:
@@ -171,11 +157,6 @@ class Guarded(WrappedAgent):
                 f"{agent!r} is not a ControlRule: an agent that treats its own actions as evidence "
                 "may rule out the true mode; use Guarded with a ControlRule"
             )
-        if not isinstance(alarm, Alarm | RestartedAlarm):
-            raise TypeError(
-                f"alarm={alarm!r}: it must be an Alarm, such as "
-                "Alarm(KrichevskyTrofimov(K), delta=0.01), or a RestartedAlarm"
-            )
         alarm.require_belief(agent)
         if isinstance(alarm.predictor, StudentPredictor):
             alarm.predictor.require_key(agent.x)
@@ -202,9 +183,10 @@ class Guarded(WrappedAgent):
 
     def act(self, rng: StreamLike) -> Any:
         """Return a_t of the rule, or of the fallback after the alarm."""
-        if self.fallen_back:
-            return fallback_action(self.fallback, self.agent.x, require_stream(rng))
-        return self.agent.act(rng)
+        if not self.fallen_back:
+            return self.agent.act(rng)
+        function = getattr(self.fallback, "act", self.fallback)
+        return function(self.x, require_stream(rng)) if callable(function) else self.fallback
 
     def action_probabilities(self) -> dict[Any, float]:
         """Return P(a_t | âo_<t) of the rule, or of the fallback after the alarm."""

@@ -28,16 +28,27 @@ import math
 from abc import abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from operator import index
+from types import SimpleNamespace
 from typing import Any, ClassVar, Final, Protocol, TypeAlias
 
 import numpy as np
 
 from bayescontrol import kernels
-from bayescontrol._arrays import AnyArray, ArrayLike, Arrays, BoolArray, FloatArray, IntArray
+from bayescontrol._arrays import (
+    AnyArray,
+    ArrayLike,
+    Arrays,
+    BoolArray,
+    FloatArray,
+    IntArray,
+    as_numbers,
+)
 from bayescontrol._support.saved import (
     Array,
+    Copied,
     Field,
     Fixed,
+    Plain,
     Saved,
     checked_array,
     damaged,
@@ -65,41 +76,17 @@ class Predictor(Protocol):
     def update(self, x: Any, a: Any, o: Any, /) -> None: ...
 
 
-class _Rows(Field):
-    """The rows of all keys, which must be plain values, like situations."""
-
-    copied = nested = True
-
-    def save(self, owner: Any, arrays: Arrays) -> None:
-        """Add the keys and the rows."""
-        by_key, first = self.value(owner), owner._new_row
-        keys = sorted(by_key, key=repr)
-        rows = np.array([by_key[key] for key in keys], first.dtype)
-        arrays["keys"] = pack(keys, "the list of a predictor's keys")
-        arrays["rows"] = rows.reshape(len(keys), *first.shape)
-
-    def read(self, owner: Any, arrays: Arrays) -> dict[Hashable, AnyArray]:
-        """Return the rows by key."""
-        keys, first = unpack(arrays["keys"]), owner._new_row
-        if not isinstance(keys, list):
-            raise damaged(f"the keys are {keys!r}")
-        rows = checked_array(arrays, "rows", first.dtype, (len(keys), *first.shape))
-        if not owner._are_valid(rows):
-            raise damaged(f"the rows of the predictor are {rows}")
-        return dict(zip(keys, rows.copy(), strict=True))
-
-
 class _Keyed(Saved):
     """Base class: one row of statistics per key; `new_row` is the row of a new key."""
 
     saved_fields = declare(
         Fixed("start", "_new_row", setting="observations or prior"),
-        _Rows("rows", "_rows"),
+        Plain("keys", lambda q: sorted(q._rows, key=repr), "the list of a predictor's keys"),
+        Array("rows", lambda q: q._sorted_rows(), shape=(None, None)),
+        Copied("_rows", nested=True),
     )
 
     def __init__(self, new_row: AnyArray, key: Key | None) -> None:
-        if key is not None and not callable(key):
-            raise TypeError(f"key={key!r}: it must be a function key(x, a) that returns a hashable")
         self._new_row, self._key = new_row, key
         self._rows: dict[Hashable, AnyArray] = {}
 
@@ -117,6 +104,19 @@ class _Keyed(Saved):
 
     def _row(self, key: Hashable) -> AnyArray:
         return self._rows.get(key, self._new_row)
+
+    def _sorted_rows(self) -> AnyArray:
+        """Return the rows of all keys, an array [key, statistic]; keys are sorted by their repr."""
+        rows = [self._rows[key] for key in sorted(self._rows, key=repr)]
+        return np.array(rows, self._new_row.dtype).reshape(len(rows), len(self._new_row))
+
+    def _check_state(self, new: SimpleNamespace) -> None:
+        shape = len(new.keys), len(self._new_row)
+        if not isinstance(new.keys, list) or new.rows.shape != shape:
+            raise damaged(f"the keys are {new.keys!r}, the rows have shape {new.rows.shape}")
+        if not self._are_valid(new.rows):
+            raise damaged(f"the rows of the predictor are {new.rows}")
+        new._rows = dict(zip(new.keys, new.rows, strict=True))
 
     @abstractmethod
     def _are_valid(self, rows: AnyArray) -> bool:
@@ -245,13 +245,12 @@ class StudentPredictor(_Keyed):
         *,
         key: Key | None = None,
     ) -> None:
-        mu = np.array(mean, np.float64)
-        try:
-            betas = np.broadcast_to(np.array(beta, np.float64), mu.shape)
-        except ValueError:
+        mu, betas = np.array(mean, np.float64), np.array(beta, np.float64)
+        if betas.shape not in ((), mu.shape):
             raise ValueError(
                 f"beta={beta!r} does not fit mean={mean!r}: give one number or one per coordinate"
-            ) from None
+            )
+        betas = np.broadcast_to(betas, mu.shape)
         if mu.ndim > 1 or not mu.size or not np.isfinite(mu).all():
             raise ValueError(
                 f"mean={mean!r}: it must be a finite number or a list of finite numbers"
@@ -294,10 +293,7 @@ class StudentPredictor(_Keyed):
 
     def _as_vector(self, o: Any) -> FloatArray:
         """Return o as an array of d numbers; raise `BadEvidence` if o is invalid."""
-        try:
-            value = np.asarray(o, np.float64)
-        except (TypeError, ValueError):
-            value = np.full((), np.nan)  # rejected below
+        value = as_numbers(o, f"observation {o!r}", BadEvidence)
         if value.shape != self.shape or not np.isfinite(value).all():
             expected = f"{self.shape[0]} finite numbers" if self.shape else "a finite number"
             raise BadEvidence(f"observation {o!r} is invalid: expected {expected}")

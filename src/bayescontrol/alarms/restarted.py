@@ -239,10 +239,6 @@ class RestartedAlarm(WatchingAlarm):
         self._bank.restart(place, self._starts > 0)
         return self.fast_forward(1, log_m)
 
-    def observe(self, x: Any, a: Any, o: Any, log_p: ArrayLike) -> None:
-        """Update M_t(m) with ln P(o | m, x, a) of every mode. An error changes nothing."""
-        self.take(x, a, o, self.weigh(x, a, o, log_p))
-
     def reset(self) -> None:
         """Forget all starts and predictors; the bound holds again from here."""
         self.step, self._log_e = None, np.zeros(0)

@@ -4,7 +4,7 @@ from bayescontrol.bank.bank import Bank, BankAgent, Supervisor
 from bayescontrol.bank.bumpless import Bumpless
 from bayescontrol.bank.check import BankCheck, check_bank
 from bayescontrol.bank.extended_mode import ExtendedMode
-from bayescontrol.bank.fit import FittedPlant, Whiteness, fit_mode, fit_plant, whiteness
+from bayescontrol.bank.fit import FittedPlant, Whiteness, fit_plant, whiteness
 from bayescontrol.bank.plant_mode import FilterBank, PlantMode, PlantWorld
 from bayescontrol.bank.state_space import PI, Loop
 
@@ -23,7 +23,6 @@ __all__ = [
     "Supervisor",
     "Whiteness",
     "check_bank",
-    "fit_mode",
     "fit_plant",
     "whiteness",
 ]

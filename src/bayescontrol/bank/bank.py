@@ -13,14 +13,14 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from bayescontrol._arrays import ArrayLike, FloatArray, as_integer, require_between
-from bayescontrol._mode_queries import as_mode_list, mode_index
+from bayescontrol._mode_queries import as_mode_list, mode_index, require
 from bayescontrol.bank.plant_mode import FilterBank, FilterMode, PlantMode, PlantWorld
-from bayescontrol.bank.state_space import as_constant, as_signal
+from bayescontrol.bank.state_space import LimitedInput, as_constant, as_signal
 from bayescontrol.beliefs.finite import FiniteBelief, finite_belief
 from bayescontrol.beliefs.interacting import InteractingBelief
 from bayescontrol.beliefs.weights import OnImpossible
 from bayescontrol.errors import InvalidSystem, MissingCapability
-from bayescontrol.protocols import MISSING
+from bayescontrol.protocols import MISSING, ActionProbabilities
 from bayescontrol.rule import ControlRule
 from bayescontrol.schedules import Every, every_step
 from bayescontrol.seeding import Stream
@@ -94,8 +94,7 @@ class Supervisor(ControlRule[Any, Any, Any, Any]):
         drawn = self.belief.drawn
         mode: Any = self.belief.select(drawn if is_held else self._most_probable())
         self.belief.drawn = drawn  # only a decision puts a mode in charge
-        if not hasattr(mode, "action_probabilities"):
-            raise MissingCapability(f"{mode!r} has no action_probabilities(x)")
+        require(mode, ActionProbabilities, repr(mode))
         return dict(mode.action_probabilities(self.x))
 
     def _due(self, rng: Stream) -> bool:
@@ -124,6 +123,10 @@ class BankAgent(Supervisor):
     def __init__(self, bank: "Bank", belief: FiniteBelief[Any], **options: Any) -> None:
         self.bank = bank
         super().__init__(belief, bank.first_signals(), bank.next_signals, **options)
+
+    def observe(self, a: Any, o: Any) -> None:
+        """Learn from output o after input a, which is validated and limited here, once a step."""
+        super().observe(LimitedInput(self.bank.modes[0].limited(a), a), o)
 
     def signal(
         self,
@@ -261,11 +264,8 @@ class Bank:
 
     def environment(self, mode: int | str, start: ArrayLike | None = None) -> PlantWorld:
         """Return the world in which a mode, given by index or name, is true."""
-        names = [m.name for m in self.modes]
-        world: PlantWorld = self.modes[mode_index(mode, names)].environment(
-            start, disturbance=self._disturbance
-        )
-        return world
+        true = self.modes[mode_index(mode, [m.name for m in self.modes])]
+        return PlantWorld(true, start, disturbance=self._disturbance)
 
     def first_signals(self) -> FloatArray:
         """Return the signals before the first step."""
@@ -279,7 +279,7 @@ class Bank:
         """T(x, u, y): the signals of the next step."""
         g, new = self.signals, x.copy()
         new[0], new[1], new[g.setpoint_before] = x[0] + 1.0, self.period, x[g.setpoint]
-        self.modes[0].limited(a, new[g.u])
+        new[g.u] = self.modes[0].limited(a)
         if self._scheduled[0]:
             new[g.setpoint] = self._setpoint(int(new[0]) + 1)
         if self._scheduled[1]:

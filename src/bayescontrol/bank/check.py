@@ -29,7 +29,6 @@ from bayescontrol.bank.bank import Bank
 from bayescontrol.bank.linear_loop import DIVERGED, LinearLoop, is_linear
 from bayescontrol.bank.plant_mode import FilterMode
 from bayescontrol.bank.state_space import as_covariance
-from bayescontrol.errors import MissingCapability
 from bayescontrol.lqr.matrices import as_limits
 from bayescontrol.plot import figures
 from bayescontrol.plot.chart import Chart, Heat, Panel, Word
@@ -247,8 +246,6 @@ def check_bank(
     >>> found.pairs(found.times).round(1).tolist()          # seconds; here a sample takes 1 s
     [[nan, 2.6, 8.9], [2.7, nan, 3.4], [5.0, 2.0, nan]]
     """
-    if not isinstance(bank, Bank):
-        raise MissingCapability(f"{bank!r} is not a bank: pass Bank([PlantMode(…), …])")
     return _Checker(bank, Q, R, output_limits, odds, runs, horizon, seed).run(progress)
 
 
@@ -305,6 +302,7 @@ class _Checker:
         found = {key: np.full((3, M, M, M), np.nan) for key in cubes}
         found["costs"], (stable, simulated) = np.empty((3, M, M)), np.ones((2, M, M), np.bool_)
         behaviour = [[""] * M for _ in range(M)]
+        report = progress or (lambda _finished, _all: None)
         for done, (c, j) in enumerate(np.ndindex(M, M), 1):
             results = self.analyse(c, j) if self.is_linear else {}
             simulated[c, j] = "rates" not in results
@@ -315,8 +313,7 @@ class _Checker:
             results |= self.times(c, j, np.atleast_2d(results["rates"])[0], not simulated[c, j])
             for key, values in results.items():
                 found[key][:, c, j] = values
-            if progress is not None:
-                progress(done * self.runs, M * M * self.runs)
+            report(done * self.runs, M * M * self.runs)
         for key in cubes:
             found[key][:, :, np.eye(M, dtype=np.bool_)] = np.nan
         return BankCheck(

@@ -35,6 +35,8 @@ _EXACT = 1e-9
 #: A fit with a smaller p-value of the test for bias causes a warning. In a pilot with other seeds,
 #: 7 of 300 sound fits were below 1e-3, because the test is only asymptotic.
 UNRELIABLE = 1e-4
+#: A constant term of the log that is further from 0 than this many standard deviations is real.
+FIVE_SIGMA = 5.0
 #: Past inputs beyond the order of the model, for that test.
 _MORE_INPUTS = 4
 
@@ -67,15 +69,19 @@ class FittedPlant(NamedTuple):
         """The covariance of the residuals."""
         return self.scatter / self.dof
 
-    @property
-    def prior(self) -> SystemPrior:
-        """The uncertainty as a prior for `LinearQuadratic`, if the model has order one."""
+    def as_prior(self) -> SystemPrior:
+        """Return the uncertainty as a prior for `LinearQuadratic`, which has no constant term.
+
+        The model must have order one, and a constant c of at most five standard deviations.
+        """
         if self.order > 1:
-            raise MissingCapability("a prior of LinearQuadratic needs a fitted plant of order one")
+            raise MissingCapability(
+                f"the fitted plant has order {self.order}: a prior of LinearQuadratic needs order 1"
+            )
         z, mean = self.centre
         rows = self.dof + z.size + 1
         variance = np.diag(self.noise) * (1.0 / rows + z @ np.linalg.solve(self.precision, z))
-        if ((mean - self.coefficients @ z) ** 2 > 25.0 * variance).any():
+        if ((mean - self.coefficients @ z) ** 2 > FIVE_SIGMA**2 * variance).any():
             raise MissingCapability(
                 "LinearQuadratic has no constant term, but the log has one: subtract the operating "
                 "point from inputs and outputs"
@@ -83,7 +89,13 @@ class FittedPlant(NamedTuple):
         return SystemPrior(self.coefficients, self.precision, self.scatter, float(self.dof))
 
     def mode(self, controller: Any, **options: Any) -> PlantMode:
-        """Return the plant of least squares with a controller; options are those of `PlantMode`."""
+        """Return the plant of least squares with a controller; options are those of `PlantMode`.
+
+        >>> u = np.random.default_rng(0).normal(size=200)
+        >>> y = np.convolve(u, 0.5 * 0.8 ** np.arange(50))[:200]
+        >>> fit_plant((u, y), dt=0.1).mode(lambda loop: 0.0, name="rig")
+        PlantMode(rig)
+        """
         return self._mode(self.coefficients, self.noise, controller, options)
 
     def modes(
@@ -219,19 +231,6 @@ def _residuals(X: FloatArray, Y: FloatArray) -> FloatArray:
     """Return the residuals of the regression of Y on X and a constant."""
     X = np.column_stack([X, np.ones(len(X))])
     return np.asarray(Y - X @ np.linalg.lstsq(X, Y, rcond=None)[0])
-
-
-def fit_mode(
-    log: Any, controller: Any, *, order: int = 1, dt: float = 1.0, **options: Any
-) -> PlantMode:
-    """Return a `PlantMode` with the ARX model that fits a log best; see `fit_plant`.
-
-    >>> u = np.random.default_rng(0).normal(size=200)
-    >>> y = np.convolve(u, 0.5 * 0.8 ** np.arange(50))[:200]
-    >>> fit_mode((u, y), lambda loop: 0.0, dt=0.1, name="rig")
-    PlantMode(rig)
-    """
-    return fit_plant(log, order, dt).mode(controller, **options)
 
 
 class Whiteness(NamedTuple):

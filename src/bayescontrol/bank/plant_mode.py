@@ -23,6 +23,7 @@ from bayescontrol._arrays import ArrayLike, FloatArray, as_integer, require_betw
 from bayescontrol.bank.state_space import (
     PI,
     SAME_PERIOD,
+    LimitedInput,
     Loop,
     Signals,
     as_constant,
@@ -38,7 +39,6 @@ from bayescontrol.errors import (
     BadEvidence,
     BadSituation,
     InvalidSystem,
-    MissingCapability,
     NotStabilisable,
     UnknownAction,
     counted,
@@ -66,7 +66,8 @@ class Filters:
     def log_likelihoods(self, xs: SituatedState, a: Any, o: Any) -> FloatArray:
         """Return ln P(y | m, past, u) for all filters; keep the next states for `advance`."""
         log_p, states = self.step_filter(xs, a, o)
-        self._last = (*xs, a, o), states  # one assignment: agents in other threads may share this
+        # One assignment: agents in other threads may share this object.
+        self._last = (*xs, _as_given(a), o), states
         if not abs(log_p[0]) < math.inf:
             as_vector(np.atleast_1d(o), np.size(o), "the output")  # raises if o is not finite
         return log_p
@@ -74,7 +75,7 @@ class Filters:
     def advance(self, xs: SituatedState, a: Any, o: Any) -> FloatArray:
         """Return the states of all filters after input a and output o; o may be `MISSING`."""
         last, self._last = self._last, None
-        if last is not None and all(map(is_, last[0], (*xs, a, o))):
+        if last is not None and all(map(is_, last[0], (*xs, _as_given(a), o))):
             return last[1]
         return self.step_filter(xs, a, o)[1]
 
@@ -123,11 +124,6 @@ class FilterMode(Filters):
             self.controller: Callable[[Loop], Any] = controller
         elif hasattr(controller, "predict"):
             self.controller = lambda loop: _action(controller.predict(loop.measured.copy()))
-        elif hasattr(controller, "frequency_response"):
-            raise MissingCapability(
-                f"{self!r}: the controller {controller!r} is a system of python-control. Pass a "
-                "gain, PI, or a function of the loop that returns the next input"
-            )
         else:
             require_function(controller, "controller(loop)", repr(self))
             # The function may change its arguments, which are parts of the state.
@@ -178,13 +174,14 @@ class FilterMode(Filters):
             ) from None
         return v.item() if g.inputs == 1 else v
 
-    def limited(self, u: Any, out: FloatArray | None = None) -> FloatArray:
-        """Return the input within the limits of the actuator; write it to `out` if given."""
+    def limited(self, u: Any) -> FloatArray:
+        """Return the input within the limits of the actuator; a `LimitedInput` is already."""
+        if type(u) is LimitedInput:
+            return u.u
         (low, high), given = self.limits, _vector(u, self.signals.inputs, "the input")
-        v = np.empty(low.size) if out is None else out
-        if not kernels.kalman.limit(given, low, high, v):
+        if not kernels.kalman.limit(given, low, high, within := np.empty(low.size)):
             raise BadEvidence(f"the input is {given.tolist()}: it must be finite")
-        return v
+        return within
 
     def as_output(self, o: object) -> FloatArray:
         """Return a measured output as an array of the right shape; its values are not checked."""
@@ -208,7 +205,7 @@ class FilterMode(Filters):
         if getattr(x, "shape", None) != (g.size,):
             raise BadSituation(f"situation {x!r} has no signals: use Bank(modes).agent()")
         v = np.empty(g.inputs + g.disturbances + 1)
-        self.limited(a, v)
+        v[: g.inputs] = self.limited(a)
         if g.disturbances:
             v[g.inputs : -1] = x[g.disturbance]
         v[-1] = 1.0
@@ -563,6 +560,11 @@ def run_filters(
     if not may_be_steady or not run.steady_step(models.T, models.log_det, states, v, y, new, log_p):
         run.step(models, states, v, y, missing, regular, new, log_p)
     return log_p, new
+
+
+def _as_given(a: Any) -> Any:
+    """Return the input as the caller gave it."""
+    return a.given if type(a) is LimitedInput else a
 
 
 def _vector(value: Any, size: int, what: str) -> FloatArray:

@@ -40,6 +40,16 @@ class Loop(NamedTuple):
     y_before: FloatArray
 
 
+class LimitedInput(NamedTuple):
+    """An input that has been validated and limited, as a vector, and as it was given."""
+
+    u: FloatArray
+    given: Any
+
+    def __repr__(self) -> str:
+        return repr(self.given)
+
+
 @dataclass
 class Signals:
     """The layout of the situation: an array [k, interval, u, setpoint, setpoint before, d, y]."""
@@ -221,10 +231,8 @@ def as_constant(value: ArrayLike, size: int, what: str) -> FloatArray:
     """Return a finite vector. A number other than 0 is a vector of size one."""
     array = as_numbers(value, what, InvalidSystem)
     fits = array.size == size if array.ndim else size == 1 or not array.any()
-    if array.ndim > 1 or not fits:
-        raise InvalidSystem(f"{what} is {value!r}: expected {counted(size, 'number')}")
-    if not np.isfinite(array).all():
-        raise InvalidSystem(f"{what} is {value!r}: it must be finite")
+    if array.ndim > 1 or not fits or not np.isfinite(array).all():
+        raise InvalidSystem(f"{what} is {value!r}: expected {counted(size, 'finite number')}")
     return np.broadcast_to(array, (size,))
 
 

@@ -24,7 +24,6 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from fractions import Fraction
-from html import escape
 from itertools import islice, product
 from numbers import Rational, Real
 from typing import Any, Self, TypeAlias
@@ -32,6 +31,7 @@ from typing import Any, Self, TypeAlias
 import numpy as np
 
 from bayescontrol._arrays import AnyArray
+from bayescontrol._support.display import html_table
 from bayescontrol.errors import ImpossibleCondition, InvalidTable, UnknownVariable
 
 Probability: TypeAlias = float | Fraction
@@ -72,9 +72,7 @@ def as_numbers(table: Table, place: str) -> AnyArray:
             raise InvalidTable(f"{place} contains {wrong[0]!r}: use integers, Fractions or floats")
         if exact := all(isinstance(x, Rational) for x in cells):
             cells = [Fraction(int(x.numerator), int(x.denominator)) for x in cells]
-        shape, p = p.shape, np.empty(len(cells), dtype=object if exact else np.float64)
-        p[:] = cells
-        p = p.reshape(shape)
+        p = np.array(cells, object if exact else np.float64).reshape(p.shape)
     p.setflags(write=False)
     return p
 
@@ -140,7 +138,7 @@ class Distribution:
     def __init__(self, domains: Mapping[str, Iterable[Hashable]], p: Table) -> None:
         self.domains = {name: as_domain(name, values) for name, values in domains.items()}
         shape = tuple(len(values) for values in self.domains.values())
-        place = f"P({', '.join(self.domains)})"
+        place = _label(self.domains)
         self.p = as_numbers(p, place)
         if self.p.shape != shape:
             raise InvalidTable(
@@ -225,13 +223,8 @@ class Distribution:
         return "\n".join(lines + note)
 
     def _repr_html_(self) -> str:
-        rows, note = self._rows()
-        tags = ["th"] + ["td"] * len(rows)
-        body = "".join(
-            "<tr>" + "".join(f"<{tag}>{escape(cell)}</{tag}>" for cell in row) + "</tr>"
-            for tag, row in zip(tags, rows, strict=False)
-        )
-        return f"<table>{body}</table>" + "".join(f"<p>{escape(line)}</p>" for line in note)
+        (header, *rows), note = self._rows()
+        return html_table("; ".join([_label(self.names), *note]), header, rows)
 
     def _rows(self) -> tuple[list[list[str]], list[str]]:
         """Return the rows with positive probability, as text, and a note if some are hidden."""
@@ -249,6 +242,10 @@ class Distribution:
         positions = {name: index_of(self.domains, name, value) for name, value in values.items()}
         index = tuple(positions.get(name, slice(None)) for name in self.domains)
         return np.asarray(self.p[index], dtype=self.p.dtype)
+
+
+def _label(names: Iterable[str]) -> str:
+    return f"P({', '.join(names)})"
 
 
 def _total(p: AnyArray) -> Probability:
@@ -365,6 +362,13 @@ class Causal(ABC):
     def names(self) -> tuple[str, ...]:
         """Return X1, ..., Xn, in causal order if there is one."""
         return tuple(self.domains)
+
+    def _assignment(self, values: Values | None, named: Values) -> dict[str, Hashable]:
+        """Return {variable: value}; raise `UnknownVariable` if the model lacks one of them."""
+        assignment = dict(values or {}, **named)
+        for name, value in assignment.items():
+            index_of(self.domains, name, value)
+        return assignment
 
     @abstractmethod
     def joint(self) -> Distribution:
@@ -484,9 +488,7 @@ class CausalModel(Causal):
         >>> CausalModel([X, Y]).intervene(Y=1)
         CausalModel: P(X) δ(Y = 1)
         """
-        do = dict(values or {}, **named)
-        for name, value in do.items():
-            index_of(self.domains, name, value)
+        do = self._assignment(values, named)
         return type(self)(
             Factor(f.name, f.values, {do[f.name]: 1}) if f.name in do else f for f in self.factors
         )
@@ -553,9 +555,7 @@ class CausalMixture(Causal):
         >>> CausalMixture(H, {"one": CausalModel([X])}).intervene(X=1)
         CausalMixture: δ(H = 'one'), one: δ(X = 1)
         """
-        do = dict(values or {}, **named)
-        for name, value in do.items():
-            index_of(self.domains, name, value)
+        do = self._assignment(values, named)
         prior = self.prior
         if prior.name in do:
             prior = Factor(prior.name, prior.values, {do.pop(prior.name): 1})

@@ -12,20 +12,19 @@ Ville's inequality needs (our reading, see docs/errata.md). This module measures
 
 import math
 from collections.abc import Iterable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
 
 from bayescontrol import kernels
-from bayescontrol._arrays import ArrayLike, BoolArray, FloatArray, IntArray
+from bayescontrol._arrays import ArrayLike, BoolArray, FloatArray, IntArray, as_numbers
 from bayescontrol._mode_queries import mode_index
 from bayescontrol.convergence.core import World
 from bayescontrol.convergence.settling import require_counts, tables_and_hold
 from bayescontrol.errors import BadEvidence, MissingCapability, UnknownMode, counted
 from bayescontrol.interaction import both_streams
-from bayescontrol.record import Record
 from bayescontrol.seeding import SeedLike, as_seed
+from bayescontrol.statistics import mean_and_error
 
 #: Maximum size of an ensemble, in bytes.
 MAX_BYTES = 2 * 2**30
@@ -211,25 +210,18 @@ def bands(
     >>> bool((abs(read.mean) < 4 * read.error).all()), bool((read.C[0] <= read.C[1]).all())
     (True, True)
     """
-    if not isinstance(ensemble, Ensemble):
-        raise MissingCapability(
-            f"ensemble={ensemble!r} is not an Ensemble: pass the result of simulate_divergences; "
-            "for a single record use sub_divergences"
-        )
     if not all(0.0 < level < 1.0 for level in (*levels, 1.0 - delta)):
         raise ValueError(f"levels={levels}, delta={delta}: shares must lie between 0 and 1")
     excess, sup = ensemble.excess(other), ensemble.sup[..., ensemble.column(other)]
-    runs = len(excess)
     with np.errstate(invalid="ignore"):
-        mean = excess.mean(0)
-        error = excess.std(0, ddof=1) / math.sqrt(runs) if runs > 1 else np.full_like(mean, np.nan)
+        mean, error = mean_and_error(excess)
     return Bands(
-        runs=runs,
+        runs=len(excess),
         times=ensemble.times,
         levels=np.array(levels, np.float64),
         quantiles=np.array([_quantile(excess, level) for level in levels]),
-        mean=np.asarray(mean),
-        error=np.asarray(error),
+        mean=mean,
+        error=error,
         delta=delta,
         C=_quantile(sup, 1.0 - delta),
         C_joint=_quantile(sup.max(-1), 1.0 - delta),
@@ -237,7 +229,10 @@ def bands(
 
 
 def _quantile(values: FloatArray, share: float) -> FloatArray:
-    """Return the smallest value that at least this share of the runs does not exceed."""
+    """Return the smallest value that at least this share of the runs does not exceed.
+
+    The first axis of `values` is the run.
+    """
     # Subtract rounding errors: share * n is meant to be an integer.
     rank = math.ceil(share * len(values) - 1e-9)
     return np.asarray(np.sort(values, axis=0)[max(rank, 1) - 1])
@@ -272,11 +267,15 @@ def ville(runs: Ensemble | ArrayLike, deltas: Sequence[float]) -> Ville:
     >>> read.share, read.holds
     (array([0.118, 0.05 ]), array([ True,  True]))
     """
-    low = _minima(runs)
+    given = runs.low[:, -1] if isinstance(runs, Ensemble) else runs
+    low = as_numbers(
+        given, "runs: pass the result of simulate_divergences, or a list", MissingCapability
+    )
     if low.ndim != 1 or not low.size:
         raise ValueError(f"runs has shape {low.shape}: expected one minimum per run")
-    if not ((low >= 0.0) & (low < np.inf)).all():
-        i = int(np.argmin((low >= 0.0) & (low < np.inf)))
+    is_valid = (low >= 0.0) & (low < np.inf)
+    if not is_valid.all():
+        i = int(np.argmin(is_valid))
         raise BadEvidence(
             f"runs[{i}] = {low[i]} is invalid: min_t P(m* | âo_≤t) / P(m*) must be finite and >= 0"
         )
@@ -285,17 +284,3 @@ def ville(runs: Ensemble | ArrayLike, deltas: Sequence[float]) -> Ville:
         raise ValueError(f"deltas={deltas!r}: expected a list of numbers between 0 and 1")
     share = (low[:, None] < delta).mean(0)
     return Ville(delta, share, np.sqrt(share * (1.0 - share) / low.size), int(low.size))
-
-
-def _minima(runs: Ensemble | ArrayLike) -> FloatArray:
-    """Return min_t P(m* | âo_≤t) / P(m*) of each run."""
-    if isinstance(runs, Ensemble):
-        return np.asarray(runs.low[:, -1])
-    with suppress(TypeError, ValueError):
-        low = np.asarray(None if isinstance(runs, Record) else runs, np.float64)
-        if low.ndim > 0:
-            return low
-    raise MissingCapability(
-        f"runs={runs!r}: pass the result of simulate_divergences(modes, true, steps, runs), or "
-        "a list with min_t P(m* | âo_≤t) / P(m*) of each run"
-    )

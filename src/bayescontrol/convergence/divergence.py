@@ -111,8 +111,13 @@ def _replay_steps(
         except BadEvidence as error:
             error.add_note(f"at step {t + 1} of {len(record)} of the record")
             raise
-        if replica.belief.impossible > before:
-            evidence = _effective(evidence, replica.belief.on_impossible, hypotheses.log)
+        if replica.belief.impossible > before:  # the belief skipped the step, or used a floor
+            on_impossible, is_log = replica.belief.on_impossible, hypotheses.log
+            if isinstance(on_impossible, Floor):
+                floor = on_impossible.epsilon
+                evidence = np.maximum(evidence, np.log(floor) if is_log else floor)
+            else:
+                evidence = np.full_like(evidence, 0.0 if is_log else 1.0)
         yield x, evidence, replica.belief.posterior()
         hypotheses.states[:] = hypotheses.advanced_states(x, a, o)
 
@@ -126,14 +131,6 @@ def _likelihoods(hypotheses: Hypotheses, x: Any, a: Any, o: Any) -> FloatArray:
     except TypeError:
         require_hashable(action=a, observation=o)
         raise
-
-
-def _effective(evidence: FloatArray, on_impossible: object, is_log: bool) -> FloatArray:
-    """Return impossible evidence as the belief uses it: raised to the floor, or 1 if skipped."""
-    if isinstance(on_impossible, Floor):
-        epsilon = on_impossible.epsilon
-        return np.maximum(evidence, np.log(epsilon) if is_log else epsilon)
-    return np.zeros_like(evidence) if is_log else np.ones_like(evidence)
 
 
 def _mean(hypotheses: Hypotheses, x: Any, drawn: int, true: int, other: int) -> float:

@@ -27,6 +27,7 @@ from bayescontrol.errors import MissingCapability, counted
 from bayescontrol.modes import ModeEnvironment
 from bayescontrol.seeding import SeedLike, Stream, as_seed
 from bayescontrol.situations import Advance
+from bayescontrol.statistics import mean_and_error
 
 #: Relative errors below this are rounding errors.
 ROUNDING = 1e-12
@@ -74,12 +75,14 @@ class Rate(NamedTuple):
 
 
 def mean_rate(nats: FloatArray, steps: int) -> Rate:
-    """Return the mean of nats/steps over the runs; infinite if one run has infinite evidence."""
-    n = len(nats)
-    if any(total == math.inf for total in nats):
-        return Rate(math.inf, 0.0, n, steps)
-    error = nats.std(ddof=1) / math.sqrt(n) if n > 1 else math.inf
-    return Rate(float(nats.mean()) / steps, float(error) / steps, n, steps)
+    """Return the mean of nats/steps over the runs; infinite if one run has infinite evidence.
+
+    `nats` has the evidence of each run of `steps` steps, shape (runs,).
+    """
+    if np.isposinf(nats).any():
+        return Rate(math.inf, 0.0, len(nats), steps)
+    mean, error = mean_and_error(nats)
+    return Rate(float(mean) / steps, float(error) / steps, len(nats), steps)
 
 
 class Share(NamedTuple):
@@ -106,10 +109,6 @@ def clopper_pearson(hits: int, of: int, level: float = 0.95) -> Share:
     """
     from scipy.special import betaincinv  # type: ignore[import-untyped]
 
-    if not (0 <= hits <= of and of > 0 and 0.0 < level < 1.0):
-        raise ValueError(
-            f"{hits} of {of} at level {level}: expected 0 <= hits <= of, of > 0, 0 < level < 1"
-        )
     tail = (1.0 - level) / 2.0
     low = float(betaincinv(hits, of - hits + 1, tail)) if hits else 0.0
     high = float(betaincinv(hits + 1, of - hits, 1.0 - tail)) if hits < of else 1.0
@@ -121,29 +120,33 @@ FOLLOWED = 5
 
 
 class SamplingPlan(NamedTuple):
-    """The number of starts, the steps from each, and what counts as rare and as slow."""
+    """The settings of `sampled_check` that apply to each pair."""
 
+    #: The number of starts n, the most steps to reach one, and the steps that follow it.
     starts: int
-    steps: int
     wander_steps: int
+    steps: int
+    #: The share of starts that may be blind, and the probability per step that counts as never.
     rare: float
     slow: float
 
     @property
     def patience(self) -> int:
-        """Return ln(n/.05)/s: after these steps evidence of probability s per step has shown up."""
+        """Return ln(n/.05)/s steps, at least `steps`; s is `slow`.
+
+        Evidence that has probability s per step is missed from one of n starts in 5 % of cases.
+        """
         return max(self.steps, math.ceil(math.log(self.starts / 0.05) / self.slow))
 
 
 class StartStatistics(NamedTuple):
-    """The evidence from all starts, with a given set of modes acting.
-
-    `blind` is the number of blind starts; `differ` tells whether the two acted differently late.
-    """
+    """The evidence from all starts, with a given set of modes acting."""
 
     rate: Rate
+    #: The number of blind starts.
     blind: int
-    differ: bool
+    #: Whether the two modes acted differently late in a run.
+    act_differently: bool
     #: Blind starts where the two modes act differently, and where a long run of only these two
     #: gave no evidence.
     silent: int
@@ -152,33 +155,33 @@ class StartStatistics(NamedTuple):
 
 
 def follow_starts(
-    make_walk: Callable[[int], Walk], acting: Sequence[int], plan: SamplingPlan, base: int = 0
+    make_walk: Callable[..., Walk], acting: Sequence[int], plan: SamplingPlan, first_run: int
 ) -> StartStatistics:
     """Go to every start, let the modes `acting` act from there, and collect the evidence.
 
-    `make_walk(run)` returns an independent walk for every run; runs are numbered from `base`.
+    `make_walk(run=i)` returns an independent walk for every i; the first i is `first_run`.
     """
-    nats: list[float] = []
+    evidence: list[float] = []  # of each start, in nats
     blind = silent = stuck = 0
-    differ = False
-    for run in range(plan.starts):
-        walk = make_walk(base + run)
-        everyone = range(len(walk.modes))
-        t, late = 0, plan.wander_steps // 2
+    act_differently = False
+    late = plan.wander_steps // 2
+    for run in range(first_run, first_run + plan.starts):
+        walk = make_walk(run=run)
+        everyone, t = range(len(walk.modes)), 0
         for _ in walk.turns(everyone, walk.chance.integers(plan.wander_steps + 1)):
             t += 1
-            differ = differ or (t > late and walk.disagree())
+            act_differently = act_differently or (t > late and walk.disagree())
         if walk.ruled_out:
             continue
-        total, separated, differed = 0.0, False, False
+        nats, separated, differ_here = 0.0, False, False
         for step in walk.turns(acting, plan.steps):
             t += 1
-            total += step.nats
+            nats += step.nats
             separated |= step.separated
-            differed = differed or (t > late and walk.disagree())
-        nats.append(total)
-        differ |= differed
-        if not separated and differed and len(acting) > 1 and not stuck and silent < FOLLOWED:
+            differ_here = differ_here or (t > late and walk.disagree())
+        evidence.append(nats)
+        act_differently |= differ_here
+        if not separated and differ_here and len(acting) > 1 and not stuck and silent < FOLLOWED:
             separated = any(step.separated for step in walk.turns(acting, plan.patience))
             silent += not separated
             # Other modes matter only where the pair gives no evidence.
@@ -187,8 +190,8 @@ def follow_starts(
             )
         blind += not separated
     # If the other was ruled out before nearly every start, its rate is infinite.
-    rate = mean_rate(np.array(nats if len(nats) > 1 else [math.inf]), plan.steps)
-    return StartStatistics(rate, blind, differ, silent, stuck)
+    rate = mean_rate(np.array(evidence if len(evidence) > 1 else [math.inf]), plan.steps)
+    return StartStatistics(rate, blind, act_differently, silent, stuck)
 
 
 #: The largest number of pairs of a list that are all checked.
@@ -365,38 +368,41 @@ def sampled_check(
     )
     for name, chance in (("rare", rare), ("slow", slow), ("rare_pairs", rare_pairs)):
         require_between(name, chance, 0.0, 1.0, ends="()")
-    plan = SamplingPlan(starts, steps, wander_steps, rare, slow)
-    rng, complete = Stream.named(seed, 0, "prior"), False
-    if callable(draw):
-        drawn = [draw(rng) for _ in range(modes - modes % 2)]
-        distinct = list({id(mode): mode for mode in drawn}.values())
-        if 1 < len(distinct) <= len(drawn) // 2:  # the same few modes again and again
-            draw = distinct
-    if callable(draw):
-        chosen = [(i, i + 1) for i in range(0, len(drawn), 2)]
-    else:
-        drawn = as_mode_list(draw)
-        chosen = list(permutations(range(len(drawn)), 2))
-        complete = len(chosen) <= MOST_PAIRS
-        if not complete:
-            chosen = [chosen[k] for k in sorted(rng.permutation(len(chosen))[:MOST_PAIRS].tolist())]
+    plan = SamplingPlan(starts, wander_steps, steps, rare, slow)
+    drawn, chosen, complete = _choose_pairs(draw, modes, Stream.named(seed, 0, "prior"))
     if not chosen:
         raise MissingCapability("a class with fewer than two modes has no pair to check")
     make_world = world or partial(_described_world, situation=situation, advance=advance)
-    pairs = []
+    report, pairs = progress or (lambda _finished, _all: None), []
     for n, (true, other) in enumerate(chosen):
-        if progress is not None:
-            progress(n, len(chosen))
-        rest = [m for m in (*range(other + 1, len(drawn)), *range(other)) if m != true]
-        group = [drawn[m] for m in (true, other, *rest[:OTHER_MODES])]
-
-        def make_walk(run: int, group: list[Any] = group, n: int = n) -> Walk:
-            return Walk(group, make_world, situation, advance, seed=seed, run=run + 2 * n * starts)
-
-        pairs.append(_check_pair(make_walk, plan))
-    if progress is not None:
-        progress(len(chosen), len(chosen))
+        report(n, len(chosen))
+        others = [m for m in (*range(other + 1, len(drawn)), *range(other)) if m != true]
+        group = [drawn[m] for m in (true, other, *others[:OTHER_MODES])]
+        make_walk = partial(Walk, group, make_world, situation, advance, seed=seed)
+        pairs.append(_check_pair(group, make_walk, plan, first_run=2 * n * starts))
+    report(len(chosen), len(chosen))
     return SampledVerdict(tuple(pairs), steps, rare_pairs, complete)
+
+
+def _choose_pairs(
+    draw: Any, modes: int, rng: Stream
+) -> tuple[list[Any], list[tuple[int, int]], bool]:
+    """Return modes, the pairs (true, other) of their indices to check, and whether these are all.
+
+    `draw` is a list of modes, or returns modes from the prior; then `modes` of them are drawn.
+    """
+    if callable(draw):
+        drawn = [draw(rng) for _ in range(modes - modes % 2)]
+        distinct = list({id(mode): mode for mode in drawn}.values())
+        if not 1 < len(distinct) <= len(drawn) // 2:
+            return drawn, [(i, i + 1) for i in range(0, len(drawn), 2)], False
+        draw = distinct  # a finite class: the same few modes were drawn again and again
+    listed = as_mode_list(draw)
+    pairs = list(permutations(range(len(listed)), 2))
+    if len(pairs) <= MOST_PAIRS:
+        return listed, pairs, True
+    chosen = sorted(rng.permutation(len(pairs))[:MOST_PAIRS].tolist())
+    return listed, [pairs[k] for k in chosen], False
 
 
 def _described_world(mode: Any, situation: object, advance: Advance | None) -> object:
@@ -412,18 +418,28 @@ def _described_world(mode: Any, situation: object, advance: Advance | None) -> o
     )
 
 
-def _check_pair(make_walk: Callable[[int], Walk], plan: SamplingPlan) -> SampledPair:
-    # First only the true mode acts; if that does not decide, the two take turns.
-    single = follow_starts(make_walk, [0], plan)
+def _check_pair(
+    group: Sequence[Any], make_walk: Callable[..., Walk], plan: SamplingPlan, first_run: int
+) -> SampledPair:
+    """Return the verdict on group[1] in the world of group[0].
+
+    First only the true mode acts; if that does not decide, the two take turns.
+    """
+    single = follow_starts(make_walk, [0], plan, first_run)
     both: StartStatistics | None = None
     needed = ""
     if single.blind == 0:
         reason, rate = Reason.OUTSIDE_CORE, single.rate
-    elif not single.differ:
+    elif not single.act_differently:
         reason, rate = Reason.CONSISTENT, None
     else:
-        both = follow_starts(make_walk, [0, 1], plan, plan.starts)
-        reason, rate = _reason_from_turns(both)
+        both = follow_starts(make_walk, [0, 1], plan, first_run + plan.starts)
+        if both.blind == 0:
+            reason, rate = Reason.TURNS, both.rate
+        elif both.silent == 0:
+            reason, rate = Reason.ALIKE_WHERE_BLIND, None
+        else:
+            reason, rate = (Reason.DEADLOCK if both.stuck else Reason.THIRD_MODE), None
     outcome, explanation = reason.outcome, reason.value
     if rate is not None and not rate.positive:
         outcome = Outcome.UNDECIDED
@@ -432,17 +448,8 @@ def _check_pair(make_walk: Callable[[int], Walk], plan: SamplingPlan) -> Sampled
     elif outcome <= Outcome.SETTLES and plan.starts * plan.rare < 3.0 - 1e-9:
         outcome, explanation = Outcome.UNDECIDED, f"so far {explanation}"
         needed = f"{math.ceil(3.0 / plan.rare - 1e-9)} starts, to exclude a share of {plan.rare:g}"
-    true, other = make_walk(0).modes[:2]
     return SampledPair(
-        true, other, outcome, explanation, plan.starts, single.blind, single.differ, single.rate,
-        both.blind if both else None, plan.patience if both and both.silent else 0, needed,
+        group[0], group[1], outcome, explanation, plan.starts, single.blind,
+        single.act_differently, single.rate, blind_both=both.blind if both else None,
+        silence=plan.patience if both and both.silent else 0, needed=needed,
     )  # fmt: skip
-
-
-def _reason_from_turns(both: StartStatistics) -> tuple[Reason, Rate | None]:
-    """Return the reason for a mode that is in the core and acts differently."""
-    if both.blind == 0:
-        return Reason.TURNS, both.rate
-    if both.silent == 0:
-        return Reason.ALIKE_WHERE_BLIND, None
-    return (Reason.DEADLOCK if both.stuck else Reason.THIRD_MODE), None

@@ -1,13 +1,12 @@
 """The number of steps until the rule drops a wrong mode, by simulation.
 
-    T_m      = min{t : P(m | âo_≤t) < below}                  in the world of m*
-    T_m^good = min{t : P(m | âo_≤s) < below for s = t … horizon}
+    T_m = min{t : P(m | âo_≤t) < below}        in the world of m*
 
 T_m is a stopping time: a run may end when all have been reached, and a longer horizon never
-changes it. T^good depends on the rest of the run, so it needs runs up to the horizon. The odds
-P(m)/P(m*) are a supermartingale: from below/n they return to `below` with probability at most 1/n,
-whatever the horizon. A run that has not reached T_m by the horizon counts as the horizon; the mean
-is then a lower bound and is reported as such.
+changes it. The weight may rise again later, but rarely far: the odds P(m)/P(m*) are a
+supermartingale, so from below/n they return to `below` with probability at most 1/n. A run that has
+not reached T_m by the horizon counts as the horizon; the mean is then a lower bound and is reported
+as such.
 """
 
 from dataclasses import dataclass
@@ -16,19 +15,20 @@ from typing import NamedTuple
 import numpy as np
 
 from bayescontrol import kernels
-from bayescontrol._arrays import BoolArray, IntArray, require_between
+from bayescontrol._arrays import BoolArray, IntArray, as_integer, require_between
 from bayescontrol.convergence.core import World
-from bayescontrol.errors import BayesControlError, MissingCapability, counted
+from bayescontrol.errors import MissingCapability, counted
 from bayescontrol.finite.tabular import TabularModes
 from bayescontrol.finite.tabulate import tabulate
 from bayescontrol.interaction import both_streams
 from bayescontrol.rule import ControlRule
 from bayescontrol.schedules import Every, every_step
 from bayescontrol.seeding import SeedLike, as_seed
+from bayescontrol.statistics import mean_and_error
 
 
 class SettlingTime(NamedTuple):
-    """T_m of one mode over the runs. If `unfinished` > 0, the mean is a lower bound.
+    """T_m of one mode over the runs, in steps. If `unfinished` > 0, the mean is a lower bound.
 
     >>> SettlingTime("lever 2", 41.2, 2.1, (20.0, 35.0, 80.0), 0.0, 1000, tied=False)
     lever 2: 41.2 ± 2.1 steps; half of the runs by 35, nine in ten by 80
@@ -80,25 +80,20 @@ class Settling:
     hold: int
     #: T_m, shape (runs, modes).
     first: IntArray
-    #: T_m^good if requested; shape (runs, modes).
-    for_good: IntArray | None
-    #: Modes that predict like m* wherever the class can go; runs do not wait for them.
+    #: Modes that predict like m* wherever the class can go, shape (modes,); runs do not wait for
+    #: them.
     tied: BoolArray
 
-    def of(self, m: int | str, *, for_good: bool = False) -> SettlingTime:
-        """Return T_m, or T_m^good, over the runs; the mode is given by index or name."""
-        times = self.for_good if for_good else self.first
-        if times is None:
-            raise ValueError("for_good was not measured: pass for_good=True to settling_times")
+    def of(self, m: int | str) -> SettlingTime:
+        """Return T_m over the runs; the mode is given by index or name."""
         m = self.modes.place(m)
-        reached = times[:, m]
-        unfinished = reached == kernels.tabular.NOT_YET
-        bounded = np.where(unfinished, self.horizon, reached).astype(np.float64)
-        error = bounded.std(ddof=1) / np.sqrt(len(bounded)) if len(bounded) > 1 else np.inf
-        dropped = np.where(unfinished, np.inf, reached)
+        times = self.first[:, m]
+        unfinished = times == kernels.tabular.NOT_YET
+        mean, error = mean_and_error(np.where(unfinished, self.horizon, times))
+        dropped = np.where(unfinished, np.inf, times)
         low, half, high = np.quantile(dropped, (0.1, 0.5, 0.9), method="inverted_cdf").tolist()
         return SettlingTime(
-            self.modes.name(m), float(bounded.mean()), float(error), (low, half, high),
+            self.modes.name(m), float(mean), float(error), (low, half, high),
             float(unfinished.mean()), self.horizon, bool(self.tied[m]),
         )  # fmt: skip
 
@@ -127,7 +122,6 @@ def settling_times(
     runs: int = 200,
     horizon: int = 10_000,
     hold: int | None = None,
-    for_good: bool = False,
     seed: SeedLike = 0,
 ) -> Settling:
     """Simulate T_m = min{t : P(m | âo_≤t) < below} for every mode m, in the world of mode `true`.
@@ -135,8 +129,7 @@ def settling_times(
     `modes` is anything that `tabulate` accepts: tables, a list of modes, or an agent; `true` is the
     index or name of a mode. The rule draws a mode at every step; with `hold` = k it keeps each for
     k steps, like the schedule Every(k). The default is the schedule of the agent. Run r of tables
-    equals `interact(modes.agent(), ..., run=r)`. With `for_good` all runs go on to the horizon and
-    T^good is measured too. Choose `below` well under the prior of every mode.
+    equals `interact(modes.agent(), ..., run=r)`. Choose `below` well under the prior of every mode.
 
     >>> from bayescontrol.finite.chain import chain
     >>> slow, fast = (settling_times(chain(5), true=0, hold=k).of(1) for k in (1, 5))
@@ -150,11 +143,11 @@ def settling_times(
     require_counts(runs=(runs, 1), horizon=(horizon, 0), hold=(hold, 1))
     require_between("below", below, 0.0, 1.0, ends="(]")
     world = World(modes, m_star)
-    acting = world.takes(*np.flatnonzero(modes.prior).tolist()) & world.reachable[:, None]
-    tied: BoolArray = ~np.asarray(world.separated_by(acting).any(-1))
-    awaited = np.flatnonzero(~tied | ((modes.prior < below) & (np.arange(len(modes)) != m_star)))
+    taken = world.takes(*np.flatnonzero(modes.prior).tolist()) & world.reachable[:, None]
+    tied: BoolArray = ~np.asarray(world.separated_by(taken).any(-1))
+    starts_below = (modes.prior < below) & (np.arange(len(modes)) != m_star)
+    awaited = np.flatnonzero(~tied | starts_below)
     first = np.empty((runs, len(modes)), np.int64)
-    last = np.empty((runs, len(modes) if for_good else 0), np.int64)
     prior = modes.agent().belief.weight_arrays()
     limits = kernels.tabular.SettlingLimits(below, hold, horizon)
     for run in range(runs):
@@ -162,15 +155,15 @@ def settling_times(
         kernels.tabular.settle(
             kernels.finite.Weights(*map(np.copy, prior)), modes.tables, modes.hypothesis[m_star],
             modes.start, kernels.random.Streams(p.state, q.state), limits, awaited, first[run],
-            last[run],
         )  # fmt: skip
-    return Settling(modes, m_star, below, horizon, hold, first, last if for_good else None, tied)
+    return Settling(modes, m_star, below, horizon, hold, first, tied)
 
 
 def tables_and_hold(modes: object) -> tuple[TabularModes, int]:
     """Return the tables of a class or agent, and for how many steps the agent holds a mode.
 
-    A list of modes has no situation: modes that depend on one need an agent, or tables.
+    A list of modes has no situation. For modes that depend on one, pass the agent, or
+    tabulate(modes, situation, advance).
 
     >>> from bayescontrol.finite.chain import chain
     >>> tables_and_hold(chain(3).agent(schedule=Every(3)))[1]
@@ -182,23 +175,13 @@ def tables_and_hold(modes: object) -> tuple[TabularModes, int]:
             f"cannot simulate the schedule {schedule!r}: only a new mode at every step and "
             "Every(k) are supported; pass tabulate(agent) to draw a mode at every step"
         )
-    try:
-        tables = tabulate(modes)
-    except BayesControlError:
-        raise
-    except Exception as error:  # raised by the code of a mode
-        raise MissingCapability(
-            f"the modes could not be tabulated ({type(error).__name__}: {error}); if they depend "
-            "on a situation, pass tabulate(modes, situation, advance) or the agent"
-        ) from error
-    return tables, schedule.k if isinstance(schedule, Every) else 1
+    return tabulate(modes), schedule.k if isinstance(schedule, Every) else 1
 
 
 def require_counts(**counts: tuple[object, int]) -> None:
-    """Raise ValueError unless each count is valid; name=(value, least) requires value >= least."""
+    """Raise ValueError unless the counts, given as name=(value, least), are integers >= least."""
     for name, (value, least) in counts.items():
-        if not isinstance(value, int | np.integer) or value < least:
-            raise ValueError(f"{name}={value!r} is invalid: expected an integer >= {least}")
+        as_integer(name, value, least)
 
 
 def _steps(t: float) -> str:

@@ -17,7 +17,6 @@ with the same support and a new mode at every step. For how long it takes see `s
 
 import enum
 import math
-from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final
@@ -224,36 +223,29 @@ def check(modes: object, *, tolerance: float = 1e-12) -> Verdict:
     found: dict[tuple[int, int], PairVerdict] = {}
     for true in possible:
         world = World(tables, true, tolerance=tolerance)
-        found |= {(true, pair.other): pair for pair in _pairs(world, possible, found)}
+        outside, agree = outside_core(world), policies_agree(world)
+        for m in possible:
+            if m != true:
+                reason, deadlock = Reason.CONSISTENT, None
+                if outside[m]:
+                    reason = Reason.OUTSIDE_CORE
+                elif not agree[m]:
+                    reason, deadlock = _check_inconsistent(world, m, found.get((m, true)))
+                consistent = bool(outside[m] or agree[m])
+                found[true, m] = PairVerdict(world, m, reason, not outside[m], consistent, deadlock)
     return Verdict(tables, tuple(found.values()))
 
 
-def _pairs(
-    world: World, possible: list[int], found: Mapping[tuple[int, int], PairVerdict]
-) -> Iterator[PairVerdict]:
-    """Yield the verdict on every mode of `possible` in this world; `found` has earlier pairs."""
-    outside, agree = outside_core(world), policies_agree(world)
-    for m in possible:
-        if m == world.true:
-            continue
-        consistent = bool(outside[m] or agree[m])
-        deadlock = None
-        if outside[m]:
-            reason = Reason.OUTSIDE_CORE
-        elif agree[m]:
-            reason = Reason.CONSISTENT
-        else:
-            # Where nothing separates two modes their worlds agree: they share the deadlock.
-            reverse = found.get((m, world.true))
-            deadlock = reverse.deadlock if reverse is not None else None
-            reason = Reason.DEADLOCK
-            if deadlock is None:
-                reason, deadlock = _check_inconsistent(world, m)
-        yield PairVerdict(world, m, reason, not outside[m], consistent, deadlock)
+def _check_inconsistent(
+    world: World, m: int, reverse: PairVerdict | None
+) -> tuple[Reason, Deadlock | None]:
+    """Return the reason for a mode that is in the core and acts differently, and its deadlock.
 
-
-def _check_inconsistent(world: World, m: int) -> tuple[Reason, Deadlock | None]:
-    """Return the reason for a mode that is in the core and acts differently."""
+    `reverse` is the verdict on m* in the world of m, if it is known.
+    """
+    if reverse is not None and reverse.deadlock is not None:
+        # Where nothing separates two modes their worlds agree: they share the deadlock.
+        return Reason.DEADLOCK, reverse.deadlock
     blind = BlindSpots(world, m)
     if reaches_separation(world, world.takes(m), m)[blind.reachable].all():
         return Reason.OWN_POLICY, None
@@ -309,17 +301,14 @@ is gained by acting differently.
     if pair.outcome is Outcome.NEVER:
         return _advice_for_deadlock(pair)
     if pair.outcome is Outcome.UNDECIDED:
-        return (_advice_to_simulate(pair), *_advice_to_act(pair))
+        true, other = _names(pair)
+        simulate = (
+            f"Simulate the class for as long as the agent will run: if {other} is dropped in all "
+            f"of {RUNS_TO_DECIDE} runs in the world of {true}, it is kept in at most 1 % of runs "
+            "(at 95 % confidence)."
+        )
+        return (simulate, *_advice_to_act(pair))
     return _advice_to_hold(pair)
-
-
-def _advice_to_simulate(pair: PairVerdict) -> str:
-    true, other = _names(pair)
-    return (
-        f"Simulate the class for as long as the agent will run: if {other} is dropped in all of "
-        f"{RUNS_TO_DECIDE} runs in the world of {true}, it is kept in at most 1 % of runs (at 95 % "
-        "confidence)."
-    )
 
 
 def _advice_to_hold(pair: PairVerdict) -> tuple[str, ...]:

@@ -15,10 +15,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bayescontrol._arrays import copy_if_array
-from bayescontrol._mode_queries import log_likelihood, safe_log, state_for
+from bayescontrol._mode_queries import log_likelihood, require, safe_log, state_for
 from bayescontrol._support.priors import checked_probabilities
 from bayescontrol.errors import BadEvidence, MissingCapability
 from bayescontrol.interaction import both_streams
+from bayescontrol.protocols import Environment, Policy
 from bayescontrol.seeding import SeedLike, Stream, as_seed
 from bayescontrol.situations import as_advance, next_situation
 
@@ -60,8 +61,7 @@ class Walk:
         offers = [hasattr(mode, "observation_probabilities") for mode in pair]
         self._exact = list(enumerate(pair)) if all(offers) else []
         for mode in self.modes:
-            if not hasattr(mode, "act"):
-                raise MissingCapability(f"{mode!r} is not a mode: it lacks act(x, rng)")
+            require(mode, Policy, repr(mode))
         for mode, exact in zip(pair, offers, strict=True):
             if not (exact or hasattr(mode, "log_likelihood") or hasattr(mode, "likelihood")):
                 raise MissingCapability(
@@ -69,11 +69,7 @@ class Walk:
                     "log_likelihood(x, a, o) or observation_probabilities(x, a)"
                 )
         self.environment = world(self.modes[0])
-        if not hasattr(self.environment, "respond"):
-            raise MissingCapability(
-                f"world({self.modes[0]!r}) returned {self.environment!r}, which is not an "
-                "environment: it lacks respond(a, rng)"
-            )
+        require(self.environment, Environment, f"the world of {self.modes[0]!r}")
         self.x = situation
         self.advance = as_advance(situation, advance)
         #: The private states, by the number of the mode.

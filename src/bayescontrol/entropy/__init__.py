@@ -1,4 +1,4 @@
-"""The relative entropies D and C of the paper in bits, exactly on small trees and by sampling.
+"""The relative entropies D and C of the paper in bits, on trees of all histories.
 
     D(Pr) = Σ_m P(m) Σ_τ (D_m^{a_τ} + D_m^{o_τ})     histories weighted by P_m(ao_<τ)
     C(Pr) = Σ_m P(m) Σ_τ (C_m^{a_τ} + C_m^{o_τ})     past actions as interventions
@@ -9,31 +9,23 @@ interventions. Both are also code lengths: bits used beyond what the expert of t
 
 from bayescontrol.entropy.bits import (
     Bits,
-    Estimate,
-    SampledBits,
     code_length,
     entropy_of,
-    kl,
     learning_cost,
     mutual_information,
     relative_entropy,
-    sampled_relative_entropy,
 )
 from bayescontrol.entropy.tree import InteractionTree, TooManyHistories, Weighting, weigh
 
 __all__ = [
     "Bits",
-    "Estimate",
     "InteractionTree",
-    "SampledBits",
     "TooManyHistories",
     "Weighting",
     "code_length",
     "entropy_of",
-    "kl",
     "learning_cost",
     "mutual_information",
     "relative_entropy",
-    "sampled_relative_entropy",
     "weigh",
 ]

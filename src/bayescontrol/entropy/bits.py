@@ -1,4 +1,4 @@
-"""D, C and I(m; history) in bits, by enumeration of the interaction tree or by sampling.
+"""D, C and I(m; history) in bits, by enumeration of the interaction tree, and code lengths.
 
     D(Pr) = Σ_m P(m) Σ_τ (D_m^{a_τ} + D_m^{o_τ})
     D_m^{a_τ} = Σ_{ao_<τ} P_m(ao_<τ) KL(P_m(· | ao_<τ) ‖ Pr(· | ao_<τ)), and D_m^{o_τ} alike
@@ -7,57 +7,41 @@
 C treats past actions as interventions: P(âo_<τ | m) = Π P(o | m, ·) replaces P_m(ao_<τ), and each
 intervention is weighted. D of the naive mixture is I(m; ao_≤t). The observation part of C of the
 rule is I(m; âo_≤t), with actions drawn from the weighting. Here 0 log 0 = 0, and KL is infinite
-where q = 0 < p. A curve is cumulative: its entry t - 1 is the sum over steps 1 … t.
-
-Sampling is for trees that are too large to enumerate:
-
-    draw m ~ P(m) and a history: o_τ ~ P_m; a_τ ~ P_m for D, from the weighting for C
-    at each history visited add  Σ_m w_m KL(P_m(· | history) ‖ Pr(· | history))
-
-with w_m = P(m | history), where actions are evidence for D and interventions for C. Only the path
-is random: the relative entropy of the next symbol and the average over m given the path are
-exact (Rao-Blackwell), so the estimate is unbiased and has low variance.
+where q = 0 < p. Arrays of bits have shape (T,) and are cumulative: entry t - 1 is the sum over
+steps 1 … t.
 
 The ideal code of an interaction, and the cost of learning:
 
     L(ao_≤t) = -log2 Pr(ao_≤t) = -Σ_τ (log2 Pr(a_τ | ao_<τ) + log2 Pr(o_τ | ao_<τ a_τ))
     cost     = L under the agent - L under the expert of the true mode m*
 
-On histories from P_m*, m* ~ P(m), the mean cost is D. The naive mixture contains every P_m with
+On histories from P_m*, m* ~ P(m), the mean cost is D: the average of `learning_cost` over simulated
+records estimates D if the tree is too large to enumerate. The naive mixture contains every P_m with
 weight P(m), so it never pays more than -log2 P(m*); neither does the control rule for observations.
 """
 
 import math
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from bayescontrol._arrays import ArrayLike, FloatArray
-from bayescontrol._mode_queries import draw_from
 from bayescontrol._support.priors import TOLERANCE, as_prior
 from bayescontrol.entropy.tree import (
     RULED_OUT,
     InteractionTree,
-    ModeSystems,
-    Probabilities,
-    Weighting,
-    as_policy,
-    check_actions,
     conditional,
     conditional_observation,
-    require_named,
     require_system,
 )
 from bayescontrol.protocols import IOSystem
-from bayescontrol.seeding import SeedLike, Stream, as_stream
-from bayescontrol.statistics import mean_and_error
 
 
 @dataclass(frozen=True)
 class Bits:
-    """Cumulative bits up to t = 1 … T, for actions and for observations.
+    """Cumulative bits up to t = 1 … T, for actions and for observations: two arrays (T,).
 
     >>> Bits(np.array([0.5, 1.0]), np.array([0.25, 0.25])).total
     array([0.75, 1.25])
@@ -70,56 +54,6 @@ class Bits:
     def total(self) -> FloatArray:
         """Return the sum of both parts."""
         return self.actions + self.observations
-
-
-@dataclass(frozen=True)
-class Estimate:
-    """A mean over samples and its standard error, for each horizon.
-
-    >>> Estimate.of(np.array([[1.0], [3.0]]))
-    Estimate(mean=array([2.]), error=array([1.]))
-    """
-
-    mean: FloatArray
-    error: FloatArray
-
-    @classmethod
-    def of(cls, samples: FloatArray) -> "Estimate":
-        """Return the mean and s/√n over the first axis; both are ∞ if one of the samples is."""
-        mean, error = np.full((2, samples.shape[1]), np.inf)
-        finite = np.isfinite(samples).all(axis=0)
-        mean[finite], error[finite] = mean_and_error(samples[:, finite])
-        return cls(mean, error)
-
-
-@dataclass(frozen=True)
-class SampledBits:
-    """Estimates of `Bits`: each part with its standard error.
-
-    >>> one = Estimate(np.array([1.0]), np.array([0.1]))
-    >>> SampledBits(one, one, one).total.error
-    array([0.1])
-    """
-
-    actions: Estimate
-    observations: Estimate
-    total: Estimate
-
-
-def kl(p: Mapping[Hashable, float], q: Mapping[Any, float]) -> float:
-    """Return KL(p ‖ q) = Σ p log2 (p / q), in bits.
-
-    >>> kl({"H": 1.0}, {"H": 0.25, "T": 0.75}), kl({"H": 0.5, "T": 0.5}, {"H": 1.0})
-    (2.0, inf)
-    """
-    bits = 0.0
-    for k, p_k in p.items():
-        if p_k > 0.0:
-            q_k = q.get(k, 0.0)
-            if not q_k > 0.0:
-                return math.inf
-            bits += p_k * math.log2(p_k / q_k)
-    return bits
 
 
 def entropy_of(prior: ArrayLike) -> float:
@@ -138,9 +72,10 @@ def relative_entropy(
 ) -> Bits:
     """Return Σ_{m,e} W[m, e] p[m, e] log2 (p[m, e] / q[e]) up to t = 1 … T, in bits.
 
-    This is D, or C if `weights` are given: the divergence of the agent from the expert of the
-    true mode. `q` is the result of `tree.tabulate(agent)`, `weights` that of `weigh`. For an agent
-    that knows m, the oracle, q[m, e] = p[m, e].
+    The sum runs over modes m and edges e of the tree. It is D, or C if `weights` are given: the
+    divergence of the agent from the expert of the true mode. `q` is the result of
+    `tree.tabulate(agent)`, `weights` that of `weigh`. An array of `q` may also have shape (M, E):
+    for an agent that knows m, the oracle, q[m, e] = p[m, e].
 
     Expert m expects coin m. An agent that always expects a fair coin pays 1 - H(0.9) bits per toss
     if the coin is biased, which happens half of the time.
@@ -183,8 +118,8 @@ def mutual_information(
 ) -> FloatArray:
     """Return I(m; h) = Σ_{m,h} P(m, h) log2 (P(m, h) / (P(m) P(h))), h of length t = 1 … T.
 
-    In bits, for m ~ P(m) and a history h from P_m. With `weights`, actions are interventions and
-    are no evidence by themselves.
+    In bits, for m ~ P(m) and a history h from P_m; shape (T,). With `weights`, as from `weigh`,
+    actions are interventions and are no evidence by themselves.
 
     >>> from bayescontrol import DiscreteMode
     >>> from bayescontrol.systems import Situated
@@ -193,8 +128,8 @@ def mutual_information(
     array([1.])
     """
     bits = []
-    for stage, W in tree.walk(weights):
-        if not stage.is_action:
+    for k, (stage, W) in enumerate(tree.walk(weights)):
+        if k % 2 == 1:  # a stage o_t, which completes the histories of length t
             joint = W * stage.p
             if abs(joint.sum() - 1.0) > TOLERANCE * tree.horizon:
                 raise ValueError(
@@ -205,118 +140,6 @@ def mutual_information(
             allowed = joint > 0.0
             bits.append((joint[allowed] * np.log2(joint[allowed] / independent[allowed])).sum())
     return np.array(bits)
-
-
-def sampled_relative_entropy(
-    agent: IOSystem[Any, Any, Any],
-    modes: Sequence[IOSystem[Any, Any, Any]],
-    prior: ArrayLike,
-    horizon: int,
-    samples: int = 1000,
-    *,
-    weighting: Weighting | None = None,
-    actions: Sequence[Any] | None = None,
-    seed: SeedLike = 0,
-) -> SampledBits:
-    """Estimate D(Pr), or C(Pr) with a weighting, up to t = 1 … horizon: means and standard errors.
-
-    The weighting must be a distribution: any but "printed".
-
-    >>> from bayescontrol import DiscreteMode
-    >>> from bayescontrol.systems import Situated
-    >>> def coin(p): return Situated(DiscreteMode(lambda x: {"toss": 1.0},
-    ...                                           lambda x, a: {"H": p, "T": 1 - p}))
-    >>> D = sampled_relative_entropy(coin(0.5), [coin(0.5), coin(0.9)], [0.5, 0.5], 30, samples=99)
-    >>> bool(abs(D.total.mean[-1] - 30 * 0.2655) < 5 * D.total.error[-1])
-    True
-    >>> def expert(box): return Situated(DiscreteMode(lambda x: {box: 1.0},
-    ...                                               lambda x, a: {a == box: 1.0}))
-    >>> fair = Situated(DiscreteMode(lambda x: {0: 0.5, 1: 0.5},
-    ...                              lambda x, a: {True: 0.5, False: 0.5}))
-    >>> sampled_relative_entropy(fair, [expert(0), expert(1)], [0.5, 0.5], 3,
-    ...                          weighting="closed-loop").total
-    Estimate(mean=array([2., 4., 6.]), error=array([0., 0., 0.]))
-    """
-    if isinstance(weighting, str):
-        require_named(weighting, actions)
-        if weighting == "printed":
-            raise ValueError(
-                "the weighting 'printed' is not a distribution and cannot be sampled: use "
-                "relative_entropy, or another weighting"
-            )
-    if horizon < 1 or samples < 1:
-        raise ValueError(f"horizon={horizon}, samples={samples}: both must be at least 1")
-    require_system("the agent", agent)
-    # Actions are checked only if they are interventions.
-    systems = ModeSystems(modes, prior, None if weighting is None else actions)
-    is_named = weighting is None or isinstance(weighting, str)
-    sampler = _Sampler(agent, systems, weighting, None if is_named else as_policy(weighting))
-    rng = as_stream(seed)
-    bits = np.zeros((2, samples, horizon))
-    for i in range(samples):
-        sampler.draw_path(bits[:, i], rng)
-    of_actions, of_observations = bits.cumsum(axis=2)
-    return SampledBits(
-        *(Estimate.of(part) for part in (of_actions, of_observations, of_actions + of_observations))
-    )
-
-
-class _Sampler(NamedTuple):
-    """Draw histories and add up relative entropies along them."""
-
-    agent: IOSystem[Any, Any, Any]
-    modes: ModeSystems
-    weighting: Weighting | None
-    #: The weighting as a policy, unless it is a name or None.
-    policy: Any
-
-    def draw_path(self, bits: FloatArray, rng: Stream) -> None:
-        """Fill bits[0, t] for a_t and bits[1, t] for o_t along one history."""
-        w, states = self.modes.prior, self.modes.start()
-        m_star = rng.categorical(w)
-        s, s_policy = self.agent.start(), self.policy.start() if self.policy else None
-        for t in range(bits.shape[1]):
-            answers = self.modes.policies(states)
-            q = conditional("the agent", self.agent, s)
-            bits[0, t] = _mean_kl(w, answers, q)
-            p = answers[m_star] if self.weighting is None else self._weights(w, answers, s_policy)
-            a = draw_from(p, rng)
-            if self.weighting is None:
-                w = _condition(w, answers, a)
-            states = [x if w_m > 0.0 else RULED_OUT for x, w_m in zip(states, w, strict=True)]
-            answers = self.modes.predictions(states, a)
-            q = conditional_observation("the agent", self.agent, s, a, q.get(a, 0.0))
-            bits[1, t] = _mean_kl(w, answers, q)
-            o = draw_from(answers[m_star], rng)
-            w = _condition(w, answers, o)
-            states = self.modes.advance(states, a, o, w > 0.0)
-            s = self.agent.advance(s, a, o) if q.get(o, 0.0) > 0.0 else RULED_OUT
-            s_policy = self.policy.advance(s_policy, a, o) if self.policy else None
-
-    def _weights(self, v: FloatArray, answers: list[Probabilities], state: object) -> Probabilities:
-        """Return weight(â | ao_<t), from which â is drawn; `state` is that of the policy."""
-        possible = self.modes.actions or tuple(
-            dict.fromkeys(a for policy in answers for a, p in policy.items() if p > 0.0)
-        )
-        if self.weighting == "uniform":
-            return dict.fromkeys(possible, 1.0 / len(possible))
-        if self.policy is None:
-            pairs = list(zip(v, answers, strict=True))
-            return {a: sum(float(v_m) * p.get(a, 0.0) for v_m, p in pairs) for a in possible}
-        weights = conditional("the weighting", self.policy, state)
-        check_actions("the weighting", weights, possible)
-        return weights
-
-
-def _mean_kl(w: FloatArray, answers: list[Probabilities], q: Probabilities) -> float:
-    """Return Σ_m w_m KL(p_m ‖ q), where p_m is the answer of mode m."""
-    return sum(float(w_m) * kl(p, q) for w_m, p in zip(w, answers, strict=True) if w_m > 0.0)
-
-
-def _condition(w: FloatArray, answers: list[Probabilities], symbol: object) -> FloatArray:
-    """Return the weights of the modes after this symbol: w_m ∝ w_m p_m(symbol)."""
-    w = w * [answer.get(symbol, 0.0) for answer in answers]
-    return np.asarray(w / w.sum(), np.float64)
 
 
 def code_length(system: IOSystem[Any, Any, Any], record: Iterable[tuple[Any, Any]]) -> Bits:
@@ -339,8 +162,7 @@ def code_length(system: IOSystem[Any, Any, Any], record: Iterable[tuple[Any, Any
         p_o = conditional_observation("the system", system, s, a, p_a).get(o, 0.0)
         s = system.advance(s, a, o) if p_o > 0.0 else RULED_OUT
         bits.append((_surprise(p_a), _surprise(p_o)))
-    actions, observations = np.array(bits, np.float64).reshape(-1, 2).cumsum(axis=0).T
-    return Bits(actions, observations)
+    return Bits(*np.array(bits, np.float64).reshape(-1, 2).cumsum(axis=0).T)
 
 
 def learning_cost(
@@ -350,8 +172,8 @@ def learning_cost(
 ) -> Bits:
     """Return L(ao_≤t) under the agent minus L(ao_≤t) under the expert P_m*: the cost of learning.
 
-    The action part is -∞ once the record contains an action that the expert would never take, and
-    NaN once neither would take it. The observation part is not affected.
+    The action part is -∞ from the first action on that the expert would never take, and NaN from
+    the first one on that neither would take. The observation part is not affected.
 
     >>> from bayescontrol import ControlRule, DiscreteMode, FiniteBelief
     >>> from bayescontrol.systems import AgentSystem, Situated

@@ -113,21 +113,18 @@ def settle(
     limits: SettlingLimits,
     awaited: IntArray,
     first: IntArray,
-    last: IntArray,
 ) -> int:
-    """Fill first[m] and last[m] for the modes m in `awaited`; return the steps done.
+    """Fill first[m] for the modes m in `awaited`; return the steps done.
 
-    first[m] is the first step t with P(m | âo_≤t) < threshold, and last[m] the step from which on
-    this probability stays below the threshold. A step that did not occur is NOT_YET. If `last` has
-    size 0, the run ends as soon as every awaited mode has been below. It also ends at bad evidence.
+    first[m] is the first step t with P(m | âo_≤t) < threshold, or NOT_YET. The run ends as soon as
+    every awaited mode has been below the threshold, or at bad evidence.
 
     >>> import numpy as np
     >>> from bayescontrol.finite.chain import chain
-    >>> modes, first, none = chain(2), np.empty(2, np.int64), np.empty(0, np.int64)
+    >>> modes, first = chain(2), np.empty(2, np.int64)
     >>> streams = Streams(*np.array([[1, 2, 3, 4], [5, 6, 7, 8]], np.uint64))
     >>> weights, limits = modes.agent().belief.weight_arrays(), SettlingLimits(0.01, 2, 100)
-    >>> settle(weights, modes.tables, modes.hypothesis[0], 0, streams, limits, np.array([1]),
-    ...        first, none)
+    >>> settle(weights, modes.tables, modes.hypothesis[0], 0, streams, limits, np.array([1]), first)
     2
     >>> first
     array([-1,  2])
@@ -137,8 +134,6 @@ def settle(
     p, q = streams
     threshold, hold, horizon = limits
     first[:] = NOT_YET
-    last[:] = NOT_YET
-    fills_last = last.shape[0] > 0
     waiting = awaited.copy()
     n = waiting.shape[0]
     m = 0
@@ -147,15 +142,9 @@ def settle(
         remaining = 0
         for i in range(n):
             mode = waiting[i]
-            is_below = share(w, e, blocks, mode, s, k) < threshold
-            if is_below and first[mode] == NOT_YET:
+            if share(w, e, blocks, mode, s, k) < threshold:
                 first[mode] = t
-            if fills_last:
-                if not is_below:
-                    last[mode] = NOT_YET
-                elif last[mode] == NOT_YET:
-                    last[mode] = t
-            if fills_last or not is_below:
+            else:
                 waiting[remaining] = mode
                 remaining += 1
         n = remaining

@@ -20,6 +20,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, TypeAlias
 
 from bayescontrol import errors
+from bayescontrol._arrays import require_between
 from bayescontrol.durable.driver import Driver, ProbabilityCache
 from bayescontrol.durable.events import Created, Decided, Event, Observed, Probabilities
 from bayescontrol.durable.models import KINDS, as_model
@@ -133,15 +134,7 @@ def what_if(
     >>> print(always_red.doubly_robust)
     0.998, between 0.9... and 1
     """
-    value: Any = level
-    if not isinstance(value, int | float) or not 0.0 < value < 1.0:
-        raise errors.InvalidRequest(
-            f"level={short_repr(value)}: expected a number between 0 and 1, such as 0.95"
-        )
-    if reward is not None and not callable(reward):
-        raise errors.InvalidRequest(
-            f"reward={short_repr(reward)}: expected a function of the observation"
-        )
+    require_between("level", level, 0.0, 1.0, ends="()")
     rewards = RewardFunction(reward or first_number, bounds)
     created, history = read_history(events)
     rewards.bounds = rewards.bounds or known_bounds(created, rewards)

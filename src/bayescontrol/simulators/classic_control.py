@@ -38,6 +38,14 @@ from bayescontrol.lqr.matrices import riccati
 from bayescontrol.simulators.mode import SimulatorMode, SimulatorNoise, limited
 from bayescontrol.simulators.plant import PlantModel, linearise
 
+
+def _mode(
+    model: PlantModel, theta: Any, expert: Any, noise: SimulatorNoise | None
+) -> SimulatorMode:
+    """Return the mode whose hypothesis is the environment with the attributes of θ."""
+    return SimulatorMode(model.simulator(**theta.attributes()), expert, noise, theta.name)
+
+
 #: Gymnasium's CartPole-v1.
 CARTPOLE: Final = PlantModel("CartPole-v1", clear=("steps_beyond_terminated",))
 
@@ -99,8 +107,7 @@ class CartPole(NamedTuple):
 
     def mode(self, noise: SimulatorNoise | None = None) -> SimulatorMode:
         """Return the mode with the hypothesis θ and its expert."""
-        simulator = CARTPOLE.simulator(**self.attributes())
-        return SimulatorMode(simulator, self.expert(), noise, self.name)
+        return _mode(CARTPOLE, self, self.expert(), noise)
 
 
 #: Five lengths, two masses, both signs of the force.
@@ -161,10 +168,7 @@ class MountainCar(NamedTuple):
 
     def mode(self, noise: SimulatorNoise | None = None) -> SimulatorMode:
         """Return the mode with the hypothesis θ and its expert."""
-        simulator = MOUNTAIN_CAR.simulator(**self.attributes())
-        return SimulatorMode(
-            simulator, self.expert(), noise or SimulatorNoise(floor=_FLOOR), self.name
-        )
+        return _mode(MOUNTAIN_CAR, self, self.expert(), noise or SimulatorNoise(floor=_FLOOR))
 
 
 #: Five gravities, both signs of the force.
@@ -251,8 +255,7 @@ class Pendulum(NamedTuple):
 
     def mode(self, noise: SimulatorNoise | None = None, limit: float = _TORQUE) -> SimulatorMode:
         """Return the mode with the hypothesis θ and its expert."""
-        simulator = PENDULUM.simulator(**self.attributes())
-        return SimulatorMode(simulator, self.expert(limit), noise, self.name)
+        return _mode(PENDULUM, self, self.expert(limit), noise)
 
 
 #: Three masses, three lengths.

@@ -24,6 +24,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from bayescontrol._arrays import ArrayLike, FloatArray
+from bayescontrol._mode_queries import require, require_hashable
 from bayescontrol.errors import BadEvidence, MissingCapability, UnknownAction
 from bayescontrol.seeding import StreamLike, require_stream
 from bayescontrol.situations import follows_state
@@ -156,8 +157,9 @@ def require_function(function: object, call: str, label: str) -> None:
     if hasattr(function, "frequency_response"):
         raise MissingCapability(
             f"{about}, a python-control system, which evaluates its frequency response if called. "
-            "Pass a function for one step in time, such as lambda x, u: A @ x + B @ u for a "
-            "discrete-time state space. If the state is not observed, use PlantMode"
+            "Pass a function for one step in time, such as lambda x, u: A @ x + B @ u. If the "
+            "system is a plant whose state is not observed, use PlantMode; if it is a controller, "
+            "pass its gain"
         )
     if not callable(function):
         reason = "is a mode" if hasattr(function, "act") else "is not callable"
@@ -214,17 +216,10 @@ class SimulatorMode:
         require_function(policy, "policy(x)", f"SimulatorMode {name!r}")
         self.step, self.policy, self.name = step, policy, name
         self.noise: Noise = SimulatorNoise() if noise is None else noise
-        if not hasattr(self.noise, "log_density"):
-            raise MissingCapability(
-                f"SimulatorMode {name!r}: noise={noise!r} has no log_density(o, mean)"
-            )
+        require(self.noise, Noise, f"SimulatorMode {name!r}: noise={noise!r}")
 
-    def act(self, x: Any, rng: StreamLike) -> Any:
+    def act(self, x: Any, rng: "StreamLike | None") -> Any:
         """Return u = π(x); raise `UnknownAction` if u is None, not finite, or an invalid tuple."""
-        return self._choice(x)
-
-    def _choice(self, x: Any) -> Any:
-        """Return the action of the policy after checking it."""
         u = self.policy(x)
         if type(u) is int or (type(u) is float and math.isfinite(u)):  # fast path
             return u
@@ -257,18 +252,13 @@ class SimulatorMode:
 
     def action_likelihood(self, x: Any, u: Any) -> float:
         """Return P(u | m, x): 1 for the controller's action, 0 for all others."""
-        return float(np.array_equal(self._choice(x), u))
+        return float(np.array_equal(self.act(x, None), u))
 
     def action_probabilities(self, x: Any) -> Mapping[Any, float]:
         """Return P(u | m, x), which is 1 for π(x)."""
-        u = self._choice(x)
-        try:
-            return {u: 1.0}
-        except TypeError:
-            raise MissingCapability(
-                f"{self!r} answered {u!r}: for probabilities of actions the policy must return "
-                "a number or a tuple, not an array"
-            ) from None
+        u = self.act(x, None)
+        require_hashable(action=u)
+        return {u: 1.0}
 
     def __repr__(self) -> str:
         return f"SimulatorMode({self.name!r})"
@@ -285,14 +275,15 @@ def limited(policy: Callable[[Any], Any], low: ArrayLike, high: ArrayLike) -> Ca
     (-1.0, -2.0)
     >>> limited(torque, 1.0, -1.0)
     Traceback (most recent call last):
-    ValueError: limits low=1.0, high=-1.0: low must be below high
+    ValueError: limits low=1.0, high=-1.0: low must be below high, with the same shape
     """
     require_function(policy, "policy(x)", "limited")
     lower, upper = np.asarray(low, np.float64), np.asarray(high, np.float64)
-    if lower.shape != upper.shape and lower.ndim and upper.ndim:
-        raise ValueError(f"limits low={low!r}, high={high!r}: they must have the same shape")
-    if not (lower < upper).all():
-        raise ValueError(f"limits low={low!r}, high={high!r}: low must be below high")
+    fits = lower.shape == upper.shape or not lower.ndim or not upper.ndim
+    if not fits or not (lower < upper).all():
+        raise ValueError(
+            f"limits low={low!r}, high={high!r}: low must be below high, with the same shape"
+        )
     shape, label = (lower + upper).shape, getattr(policy, "__qualname__", repr(policy))
     bounds = (lower, upper) if shape else (float(lower), float(upper))
 

@@ -13,7 +13,7 @@ overconfident.
 
     linearise   f(s, u) ≈ f(s₀, u₀) + A (s - s₀) + B (u - u₀),     A = ∂f/∂s,  B = ∂f/∂u
 
-It uses central differences, ∂f/∂s_i ≈ (f(s₀ + h e_i) - f(s₀ - h e_i)) / 2h. `linear.riccati` gives
+It uses central differences, ∂f/∂s_i ≈ (f(s₀ + h e_i) - f(s₀ - h e_i)) / 2h. `lqr.riccati` gives
 the regulator of (A, B).
 """
 
@@ -80,26 +80,16 @@ class PlantModel:
 
         return step
 
-    def environment(
-        self,
-        seed: SeedLike = 0,
-        *,
-        process: float | Sequence[float] = 0.0,
-        measurement: float | Sequence[float] = 0.0,
-        **attributes: float,
-    ) -> "Plant":
-        """Return the plant: the environment with these attributes, reset with `seed`.
-
-        `process` and `measurement` are the standard deviations of the noise that is added to the
-        state after every step and to every observation: a number, or one for each component.
-        """
-        return Plant(self, seed, process, measurement, attributes)
+    def environment(self, seed: SeedLike = 0, **options: Any) -> "Plant":
+        """Return the plant; the options are noise and attributes, as for `Plant`."""
+        return Plant(self, seed, **options)
 
 
 class Plant:
     """A Gymnasium environment as a plant: s ← F(s, u) + w, o = g(s) + v.
 
-    `process` and `measurement` are the standard deviations of w and v. After the episode has
+    The environment has these `attributes` and is reset with `seed`. `process` and `measurement` are
+    the standard deviations of w and v: a number, or one for each component. After the episode has
     `terminated`, `respond` raises `EpisodeOver`.
 
     >>> from bayescontrol import Stream
@@ -117,13 +107,14 @@ class Plant:
         self,
         model: PlantModel,
         seed: SeedLike = 0,
+        *,
         process: float | Sequence[float] = 0.0,
         measurement: float | Sequence[float] = 0.0,
-        attributes: dict[str, float] | None = None,
+        **attributes: float,
     ) -> None:
         self.model = model
         self._process, self._measurement = SimulatorNoise(process), SimulatorNoise(measurement)
-        self._env = model.make(**attributes or {})
+        self._env = model.make(**attributes)
         first = self._env.reset(seed=as_stream(seed).integers(2**31))[0]
         #: The observation before the first action, which is the agent's first situation.
         self.start: FloatArray = np.array(first, np.float64)
@@ -195,8 +186,7 @@ def linearise(
 
     def slopes(g: Callable[[FloatArray], Any], z: FloatArray) -> FloatArray:
         steps = h * np.eye(z.size)
-        return np.array([np.subtract(g(z + e), g(z - e), dtype=np.float64) for e in steps]).T / (
-            2 * h
-        )
+        rows = [np.subtract(g(z + e), g(z - e), dtype=np.float64) for e in steps]
+        return np.array(rows).T / (2 * h)
 
     return slopes(lambda x: f(x, u), s), slopes(lambda v: f(s, v), u)

@@ -1,22 +1,21 @@
-"""Laws of conditioning, which hold for any belief over modes, and laws of acting.
+"""Checks of single laws, on beliefs and on agents; the package docstring numbers the laws.
 
-    P(m | âo_≤t) ∝ P(o_t | m, x, a_t) P(m | âo_<t)
+Beliefs condition on observations. With v_t[m] = P(m | âo_≤t), an array of M weights:
 
-The posterior is a function of the history (law 1), independent of the policies (2), independent of
-how it is computed (3), a product and therefore independent of the order (4), and unchanged by an
-invalid observation (7). A belief is passed as a function that returns a fresh one, a history as
-events (x, a, o). States are compared bit for bit.
+    v_t[m] ∝ P(o_t | m, x_t, a_t) v_{t-1}[m]
 
-For acting: actions are interventions, and a run is a function of its seed.
+So v_t is a function of the history (law 1), does not depend on policies (2) or on the
+implementation (3), is a product that does not depend on the order of its factors (4), and does not
+change if an observation is refused (7). A check receives `make()`, a function that returns a new
+belief, and a history: a list of events (x, a, o).
 
-    P(m | âo_<t â_t) = P(m | âo_<t)
+Agents intervene: acting does not change v_t (2), and a run is a function of its seed (5), also in
+a compiled loop (6). A check receives `make()` and `make_environment()`, which return new agents and
+environments. Law 2 is tested by exchanging policies among the modes,
 
-Laws 2, 5 and 6. Agents and environments are passed as functions that return fresh ones. Law 2 is
-tested with the same hypotheses and other policies,
+    mode m = (P(o | m, x, a), P(a | m, x))   →   (P(o | m, x, a), P(a | m', x)),   m' the next mode
 
-    (P(o | m, x, a), P(a | m, x))   →   (P(o | m, x, a), P(a | m', x)),   m' the next mode
-
-which a belief that uses only hypotheses cannot distinguish.
+which changes nothing for a belief that uses hypotheses only. States are compared bit for bit.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -79,27 +78,28 @@ def same_bits(a: Arrays, b: Arrays) -> bool:
 
 
 def npy_round_trip(arrays: Arrays) -> Arrays:
-    """Return the arrays after a round trip through the .npy format, without pickle."""
-    restored = {}
-    for name, array in arrays.items():
-        file = BytesIO()
-        np.save(file, array, allow_pickle=False)
-        file.seek(0)
-        restored[name] = np.load(file, allow_pickle=False)
-    return restored
+    """Return the arrays after writing them to a .npz file in memory and reading them back.
+
+    Reading without pickle raises ValueError for arrays of objects.
+    """
+    file = BytesIO()
+    np.savez(file, **arrays)  # type: ignore[arg-type]
+    file.seek(0)
+    return dict(np.load(file, allow_pickle=False))
 
 
-MakeBelief = Callable[[], Any]
+#: Returns a new belief, agent or environment.
+Make: TypeAlias = Callable[[], Any]
 
 
 def _conditioned(belief: Any, history: Sequence[Event]) -> Any:
-    """Let the belief observe the history, and return it."""
+    """Let the belief observe every event of the history, and return it."""
     for x, a, o in history:
         belief.observe(x, a, o)
     return belief
 
 
-def check_deterministic(make: MakeBelief, history: Sequence[Event], *, seed: SeedLike = 0) -> None:
+def check_deterministic(make: Make, history: Sequence[Event], *, seed: SeedLike = 0) -> None:
     """Law 1: the same history gives the same belief, bit for bit; drawing does not change it.
 
     >>> from bayescontrol.finite.tabular import random_modes
@@ -107,14 +107,14 @@ def check_deterministic(make: MakeBelief, history: Sequence[Event], *, seed: See
     >>> modes = random_modes(3)
     >>> check_deterministic(lambda: FiniteBelief(modes), [(0, 0, 1), (0, 1, 1)])
     """
-    belief, first, second, rng = make(), make(), make(), as_stream(seed)
+    drawn_from, first, second, rng = make(), make(), make(), as_stream(seed)
     for t, (x, a, o) in enumerate(history):
-        for observer in (belief, first, second):
-            observer.observe(x, a, o)
-        before = evidence(belief)
-        belief.sample(rng)
-        unchanged = same_bits(before, evidence(belief))
-        require(unchanged, f"drawing from {belief!r} changed its evidence")
+        for belief in (drawn_from, first, second):
+            belief.observe(x, a, o)
+        before = evidence(drawn_from)
+        drawn_from.sample(rng)
+        is_unchanged = same_bits(before, evidence(drawn_from))
+        require(is_unchanged, f"drawing from {drawn_from!r} changed its evidence")
         require(
             same_bits(evidence(first), evidence(second)),
             f"the same history gave different beliefs from step {t + 1} on, observation {o!r} "
@@ -123,7 +123,7 @@ def check_deterministic(make: MakeBelief, history: Sequence[Event], *, seed: See
         )
 
 
-def check_save(make: MakeBelief, history: Sequence[Event]) -> None:
+def check_save(make: Make, history: Sequence[Event]) -> None:
     """Check that a belief saved after half of the history and loaded continues bit for bit.
 
     >>> from bayescontrol.finite.tabular import random_modes
@@ -145,9 +145,10 @@ def check_save(make: MakeBelief, history: Sequence[Event]) -> None:
 def check_agreement(
     beliefs: Mapping[str, Any], history: Sequence[Event], *, tolerance: float = 1e-12
 ) -> None:
-    """Law 3: independent implementations of one belief agree after every event.
+    """Law 3: independent implementations of one belief agree before and after every event.
 
-    The tolerance is relative, for weights of at least 1e-250.
+    `beliefs` maps names, for the message, to new beliefs. The posterior weights of all may differ
+    from those of the first by a share of at most `tolerance`; weights below 1e-250 count as equal.
 
     >>> from bayescontrol.finite.tabular import random_modes
     >>> from bayescontrol import FiniteBelief
@@ -155,23 +156,22 @@ def check_agreement(
     >>> check_agreement({"array": FiniteBelief(modes), "list": FiniteBelief(list(modes))},
     ...                 [(0, 0, 1), (0, 1, 1)])
     """
-    (first, reference), *others = beliefs.items()
-    for t, (x, a, o) in enumerate([(None, None, None), *history]):
-        if t:
-            for belief in beliefs.values():
-                belief.observe(x, a, o)
+    (reference_name, reference), *others = beliefs.items()
+    for t in range(len(history) + 1):
+        for belief in beliefs.values():
+            _conditioned(belief, history[max(t - 1, 0) : t])  # no event at t = 0
         for name, belief in others:
             gap = _gap(belief.posterior(), reference.posterior())
-            message = f"after {t} events {name!r} differs from {first!r} by {gap:.3g}"
+            message = f"after {t} events {name!r} differs from {reference_name!r} by {gap:.3g}"
             require(gap <= tolerance, message)
 
 
 def check_order(
-    make: MakeBelief, history: Sequence[Event], *, seed: SeedLike = 0, tolerance: float = 1e-12
+    make: Make, history: Sequence[Event], *, seed: SeedLike = 0, tolerance: float = 1e-12
 ) -> None:
-    """Law 4: a shuffled history gives the same posterior, up to rounding.
+    """Law 4: a shuffled history gives the same posterior, up to a relative `tolerance`.
 
-    Only for modes without private state, whose events carry their situation.
+    It holds for modes without private state: each event (x, a, o) has all that they depend on.
 
     >>> from bayescontrol.finite.tabular import random_modes
     >>> from bayescontrol import FiniteBelief
@@ -179,14 +179,13 @@ def check_order(
     >>> check_order(lambda: FiniteBelief(modes), [(0, 0, 1), (0, 1, 1), (0, 1, 0)])
     """
     shuffled = [history[i] for i in as_stream(seed).permutation(len(history))]
-    p, q = (_conditioned(make(), events).posterior() for events in (shuffled, history))
-    gap = _gap(p, q)
+    gap = _gap(*(_conditioned(make(), events).posterior() for events in (shuffled, history)))
     message = f"the order of {len(history)} events changed the posterior by {gap:.3g}"
     require(gap <= tolerance, message)
 
 
-def check_merge(make: MakeBelief, history: Sequence[Event], *, tolerance: float = 1e-12) -> None:
-    """Law 4: merging two beliefs with half of the history each equals one belief with all of it.
+def check_merge(make: Make, history: Sequence[Event], *, tolerance: float = 1e-12) -> None:
+    """Law 4: two beliefs that saw half of the history each, merged, equal one that saw all of it.
 
     >>> from bayescontrol.finite.tabular import random_modes
     >>> from bayescontrol import FiniteBelief
@@ -201,7 +200,7 @@ def check_merge(make: MakeBelief, history: Sequence[Event], *, tolerance: float 
     require(gap <= tolerance, f"merged beliefs differ from a belief over all events by {gap:.3g}")
 
 
-def check_bad_evidence(make: MakeBelief, history: Sequence[Event], bad: Sequence[Event]) -> None:
+def check_bad_evidence(make: Make, history: Sequence[Event], bad: Sequence[Event]) -> None:
     """Law 7: each bad event raises a typed error and leaves the belief unchanged, bit for bit.
 
     >>> from bayescontrol.finite.tabular import random_modes
@@ -225,13 +224,14 @@ def check_bad_evidence(make: MakeBelief, history: Sequence[Event], bad: Sequence
 
 
 def _gap(p: FloatArray, q: FloatArray) -> float:
-    """Return max |p - q| / max(p, q) over weights of at least 1e-250."""
-    larger = np.maximum(np.maximum(p, q), 1e-250)
-    return float((np.abs(p - q) / larger).max())
+    """Return max_m |p_m - q_m| / max(p_m, q_m, 1e-250) of two posteriors."""
+    return float((np.abs(p - q) / np.maximum(np.maximum(p, q), 1e-250)).max())
 
 
 def with_other_policies(modes: Any) -> Any:
-    """Return modes with the hypotheses of these and the policies of their neighbours.
+    """Return modes with the same hypotheses, each with the policy of the next mode.
+
+    Modes with a private state exchange policies among themselves, and so do those without one.
 
     >>> from bayescontrol import DiscreteMode
     >>> def mode(a, p):
@@ -242,46 +242,43 @@ def with_other_policies(modes: Any) -> Any:
     """
     if is_mode_array(modes):
         return _CrossedArray(modes)
-    # Swap policies only among modes with a private state, and among those without.
-    swapped: dict[int, Any] = {}
-    for is_stateful in (True, False):
+    crossed = [*modes]
+    for is_stateful, crossed_mode in ((True, _CrossedStateful), (False, PairedMode)):
         group = [m for m, mode in enumerate(modes) if has(mode, Stateful) is is_stateful]
-        swapped |= {m: modes[n] for m, n in zip(group, group[1:] + group[:1], strict=True)}
-    return [
-        (_CrossedStateful if has(mode, Stateful) else PairedMode)(mode, swapped[m])
-        for m, mode in enumerate(modes)
-    ]
+        for m, following in zip(group, group[1:] + group[:1], strict=True):
+            crossed[m] = crossed_mode(modes[m], modes[following])
+    return crossed
 
 
 class _CrossedStateful:
-    """The hypothesis of one mode with the policy of another; the state holds both their states."""
+    """The hypothesis of one mode with the policy of another; its state is the pair of theirs."""
 
     uses_situation = True
 
     def __init__(self, hypothesis: Any, policy: Any) -> None:
-        self.hypothesis, self.policy = hypothesis, policy
-        for side, part, methods in (
-            (0, hypothesis, ("likelihood", "log_likelihood", "observation_probabilities")),
-            (1, policy, ("act", "action_probabilities")),
-        ):
+        self.parts = hypothesis, policy
+        methods_of_parts = (
+            ("likelihood", "log_likelihood", "observation_probabilities"),
+            ("act", "action_probabilities"),
+        )
+        for i, methods in enumerate(methods_of_parts):
             for method in methods:
-                if hasattr(part, method):
-                    setattr(self, method, partial(_call_with_part, part, method, side))
+                if hasattr(self.parts[i], method):
+                    setattr(self, method, partial(self._call, i, method))
 
-    def start(self) -> tuple[Any, Any]:
-        return self.hypothesis.start(), self.policy.start()
+    def _call(self, i: int, method: str, xs: SituatedState, *args: Any) -> Any:
+        """Call a method of part i with its private state, xs.s[i]."""
+        return getattr(self.parts[i], method)(state_for(self.parts[i], xs.x, xs.s[i]), *args)
+
+    def start(self) -> tuple[Any, ...]:
+        return tuple(part.start() for part in self.parts)
 
     def advance(self, xs: SituatedState, a: Any, o: Any) -> tuple[Any, ...]:
-        parts = enumerate((self.hypothesis, self.policy))
-        return tuple(_call_with_part(part, "advance", side, xs, a, o) for side, part in parts)
-
-
-def _call_with_part(part: Any, method: str, side: int, xs: SituatedState, *args: Any) -> Any:
-    return getattr(part, method)(state_for(part, xs.x, xs.s[side]), *args)
+        return tuple(self._call(i, "advance", xs, a, o) for i in range(2))
 
 
 class _CrossedArray:
-    """A mode array whose action probabilities are shifted by one mode."""
+    """A mode array in which mode m has the policy of mode m + 1, and the last that of the first."""
 
     def __init__(self, modes: Any) -> None:
         self.modes = modes
@@ -301,20 +298,17 @@ class _CrossedArray:
         return {a: np.roll(p, -1) for a, p in self.modes.action_probabilities(x).items()}
 
 
-MakeAgent = Callable[[], Any]
-MakeEnvironment = Callable[[], Any]
-
-#: Probes that make `interact` use the readable loop: it does so with any probe.
+#: A probe without meaning: `interact` uses the readable loop if there is any probe.
 READABLE_LOOP = {"looked": Probe(lambda _agent, _a, _o: True)}
 
 
 def check_intervention(
     make: Callable[[Any], Any], modes: Any, history: Sequence[tuple[Any, Any]]
 ) -> None:
-    """Law 2: replacing the policies and keeping the hypotheses leaves the belief bitwise equal.
+    """Law 2: with other policies and the same hypotheses, the posterior is bitwise equal.
 
-    `make(modes)` returns an agent with a belief over the modes. The history consists of (a, o)
-    pairs that are issued and observed, whatever the agent would have done.
+    `make(modes)` returns an agent with a belief over the modes. `history` is a list of pairs
+    (a, o): each a counts as an action of the agent, whatever it would have done.
 
     >>> from bayescontrol import ControlRule, FiniteBelief, NaiveMixture
     >>> from bayescontrol.finite.tabular import random_modes
@@ -339,7 +333,7 @@ def check_intervention(
         )
 
 
-def check_acting(make: MakeAgent, make_environment: MakeEnvironment, steps: int = 20) -> None:
+def check_acting(make: Make, make_environment: Make, steps: int = 20) -> None:
     """Law 2: acting does not change the belief; only observing does.
 
     >>> from bayescontrol.finite.tabular import random_modes
@@ -360,7 +354,7 @@ def check_acting(make: MakeAgent, make_environment: MakeEnvironment, steps: int 
 
 
 def check_same_seed(
-    make: MakeAgent, make_environment: MakeEnvironment, steps: int = 100, *, seed: SeedLike = 0
+    make: Make, make_environment: Make, steps: int = 100, *, seed: SeedLike = 0
 ) -> None:
     """Law 5: the same seed gives the same record and final state, bit for bit.
 
@@ -369,13 +363,13 @@ def check_same_seed(
     >>> check_same_seed(modes.agent, lambda: modes.environment(0))
     """
     seed = as_seed(seed)
-    first, second = (_run(make, make_environment, steps, seed) for _ in range(2))
+    first, second = (_run(make(), make_environment(), steps, seed) for _ in range(2))
     _require_same(first, second, f"two runs with seed {seed} differ")
 
 
 def check_probes(
-    make: MakeAgent,
-    make_environment: MakeEnvironment,
+    make: Make,
+    make_environment: Make,
     probes: dict[str, Probe],
     steps: int = 100,
     *,
@@ -389,44 +383,45 @@ def check_probes(
     >>> check_probes(modes.agent, lambda: modes.environment(0), {"v": posterior, "b": log_score})
     """
     seed = as_seed(seed)
-    plain = _run(make, make_environment, steps, seed)
-    probed = _run(make, make_environment, steps, seed, probes)
+    plain = _run(make(), make_environment(), steps, seed)
+    probed = _run(make(), make_environment(), steps, seed, probes)
     _require_same(plain, probed, f"the probes {[*probes]} change the run")
 
 
 def check_fused(
-    make: MakeAgent, make_environment: MakeEnvironment, steps: int = 100, *, seed: SeedLike = 0
+    make: Make, make_environment: Make, steps: int = 100, *, seed: SeedLike = 0
 ) -> None:
-    """Law 6: the compiled loop gives the record and final state of the readable one.
+    """Law 6: the compiled loop gives the record and the final state of the readable one.
 
-    An environment's state cannot be read, so both runs continue for 20 steps and the continuations
-    are compared.
+    The state of an environment cannot be read. So both runs go on for 20 steps, and what happens
+    then must be the same.
 
     >>> from bayescontrol.finite.tabular import random_modes
     >>> modes = random_modes(3)
     >>> check_fused(modes.agent, lambda: modes.environment(0))
     """
     seed = as_seed(seed)
-    results, continuations = [], []
+    results, continued = [], []
     for probes in (None, READABLE_LOOP):
         agent, environment = make(), make_environment()
-        record = interact(agent, environment, steps, seed=seed, probes=probes)
-        results.append((Record(record.actions, record.observations), agent.save()))
-        continuations.append(interact(agent, environment, 20, seed=seed + 1, probes=READABLE_LOOP))
+        results.append(_run(agent, environment, steps, seed, probes))
+        continued.append(interact(agent, environment, 20, seed=seed + 1, probes=READABLE_LOOP))
     _require_same(results[0], results[1], "the compiled and readable loops differ")
-    is_same = continuations[0] == continuations[1]
+    is_same = continued[0] == continued[1]
     require(is_same, "the compiled loop left the agent or environment in another state")
 
 
 def check_resume(
-    make: MakeAgent,
-    make_environment: MakeEnvironment,
+    make: Make,
+    make_environment: Make,
     steps: int = 100,
     *,
     at: int | None = None,
     seed: SeedLike = 0,
 ) -> None:
-    """Law 5: a run saved half-way and loaded into a fresh agent continues bit for bit.
+    """Law 5: a run that is saved at step `at` and loaded into a new agent goes on bit for bit.
+
+    By default it is saved after half of the steps.
 
     >>> from bayescontrol.finite.tabular import random_modes
     >>> modes = random_modes(3)
@@ -440,37 +435,30 @@ def check_resume(
     resumed.load(npy_round_trip(agent.save()))
     resumed_stream.load(npy_round_trip(p.save()))
     history += interact(resumed, environment, steps - at, streams=(resumed_stream, q))
-    columns = [a for a, _ in history], [o for _, o in history]
-    _require_same(
-        (Record(*columns), resumed.save()),
-        _run(make, make_environment, steps, seed),
-        f"the run differs after saving and resuming at step {at}",
-    )
+    interrupted = Record([a for a, _ in history], [o for _, o in history]), resumed.save()
+    uninterrupted = _run(make(), make_environment(), steps, seed)
+    message = f"the run differs after saving and resuming at step {at}"
+    _require_same(interrupted, uninterrupted, message)
 
 
 #: The record of a run and the final state of the agent.
 RunResult = tuple[Record, Arrays]
 
 
-def _run(
-    make: MakeAgent,
-    make_environment: MakeEnvironment,
-    steps: int,
-    seed: int,
-    probes: dict[str, Probe] | None = None,
-) -> RunResult:
-    agent = make()
-    record = interact(agent, make_environment(), steps, seed=seed, probes=probes)
+def _run(agent: Any, environment: Any, steps: int, seed: int, probes: Any = None) -> RunResult:
+    """Run the agent; return the record without probes, and the final state of the agent."""
+    record = interact(agent, environment, steps, seed=seed, probes=probes)
     return Record(record.actions, record.observations), agent.save()
 
 
 def _require_same(first: RunResult, second: RunResult, message: str) -> None:
     """Raise `LawBroken`, with the first difference, unless both results are equal bit for bit."""
-    (record, arrays), (other_record, other_arrays) = first, second
-    for t, (step, other) in enumerate(zip(record, other_record, strict=True)):
-        require(repr(step) == repr(other), f"{message}: at step {t + 1} {step!r} and {other!r}")
+    (record, state), (other_record, other_state) = first, second
+    for t, (step, other) in enumerate(zip(record, other_record, strict=True), 1):
+        require(repr(step) == repr(other), f"{message}: at step {t} {step!r} and {other!r}")
     require(record == other_record, f"{message}: {record!r} and {other_record!r}")
-    shared = arrays.keys() & other_arrays.keys()
-    differ = {n for n in shared if not same_bits({n: arrays[n]}, {n: other_arrays[n]})}
-    differ |= arrays.keys() ^ other_arrays.keys()
+    differ = state.keys() ^ other_state.keys()
+    for name in state.keys() & other_state.keys():
+        if not same_bits({name: state[name]}, {name: other_state[name]}):
+            differ.add(name)
     require(not differ, f"{message}: the final states differ in {sorted(differ)}")

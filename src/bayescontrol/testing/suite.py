@@ -1,19 +1,19 @@
 """Run all laws on an agent or a class of modes, and check single modes.
 
-    Σ_a P(a | m, x) = 1        Σ_o P(o | m, x, a) = 1        s' = advance(s, a, o), s unchanged
+**A mode** (`check_mode`), where exact probabilities and a private state s are optional:
 
-The checks use what a mode offers: exact probabilities and a private state are optional.
+    Σ_a P(a | m, x) = 1        Σ_o P(o | m, x, a) = 1        advance(s, a, o) does not change s
 
-Identities of the intervened posterior hold for m* drawn from the prior, at any horizon:
+**The posterior** (`check_identities`). If the true mode m* is drawn from the prior, at any step t:
 
     E[P(m | âo_≤t)] = P(m)                                     the prior is preserved
     P(m_t = m*) = E[Σ_m P(m | âo_<t)²]   when m_t is drawn     the match rate
     P(∃ t: P(m* | âo_≤t) < δ P(m*)) ≤ δ                        Ville
 
-An agent that treats its actions as evidence violates all three. They are tested on simulated runs.
-For n independent numbers from [0, 1] with mean p, Hoeffding's bound P(mean ≥ q) ≤ exp(-n KL(q ‖ p))
-holds for any distribution, and likewise for q below p. So the stated false-alarm rates are upper
-bounds, also for sharp posteriors and many modes.
+An agent that treats its actions as evidence violates all three. They are tested on R simulated runs
+of T steps. Hoeffding's bound gives the false-alarm rates: n independent numbers from [0, 1] with
+expectation p have a mean of q or more with probability at most exp(-n KL(q ‖ p)), and likewise for
+q below p. It holds for any distribution, so the stated rates are upper bounds.
 """
 
 import math
@@ -44,22 +44,22 @@ from bayescontrol.testing.laws import Event, LawBroken, require
 
 @dataclass(frozen=True)
 class Runs:
-    """The data of the simulated runs, one entry per run.
+    """The data of R simulated runs of T steps over M modes.
 
     >>> runs = Runs(np.array([0.5, 0.5]), np.eye(2), np.ones((2, 1)), np.ones((2, 1)), np.ones(2))
     >>> len(runs)
     2
     """
 
-    prior: FloatArray  #: P(m)
-    last: FloatArray  #: P(m | âo_≤T), by run and mode
-    matched: FloatArray  #: whether m_t = m*, by run and step; NaN if no mode was drawn
-    expected: FloatArray  #: Σ_m P(m | âo_<t)², by run and step
-    lowest: FloatArray  #: min_t P(m* | âo_≤t) / P(m*)
+    prior: FloatArray  #: P(m), shape (M,)
+    final: FloatArray  #: P(m | âo_≤T), shape (R, M)
+    matched: FloatArray  #: 1 if m_t = m*, else 0; NaN if no mode was drawn; shape (R, T)
+    match_probability: FloatArray  #: Σ_m P(m | âo_<t)², shape (R, T)
+    lowest_ratio: FloatArray  #: min_t P(m* | âo_≤t) / P(m*), shape (R,)
 
     def __len__(self) -> int:
         """Return the number of runs."""
-        return len(self.last)
+        return len(self.final)
 
 
 def simulate(
@@ -70,7 +70,9 @@ def simulate(
     runs: int = 1000,
     seed: SeedLike = 0,
 ) -> Runs:
-    """Simulate runs with m* ~ P(m); `make_environment(m)` returns the world of mode m.
+    """Simulate runs in the world of m* ~ P(m), a new m* in each run.
+
+    `make()` returns a new agent, and `make_environment(m)` a new world of mode m.
 
     >>> from bayescontrol.finite.tabular import random_modes
     >>> modes = random_modes(2)
@@ -79,20 +81,25 @@ def simulate(
     """
     seed = as_seed(seed)
     prior = make().belief.posterior()
-    last, lowest = np.empty((runs, len(prior))), np.empty(runs)
-    matched, expected = np.full((runs, steps), math.nan), np.empty((runs, steps))
+    result = Runs(
+        prior,
+        final=np.empty((runs, len(prior))),
+        matched=np.full((runs, steps), math.nan),
+        match_probability=np.empty((runs, steps)),
+        lowest_ratio=np.ones(runs),
+    )
     for run in range(runs):
-        truth = Stream.named(seed, run, "truth").categorical(prior)
+        true = Stream.named(seed, run, "truth").categorical(prior)
         p, q = both_streams(seed, run)
-        agent, environment = make(), make_environment(truth)
+        agent, environment = make(), make_environment(true)
         agent.schedule = schedule = _RecordingSchedule(agent.schedule)
-        v, lowest_ratio = prior, 1.0
+        v = prior
         for t in range(steps):
-            # The agent draws its first mode without asking the schedule.
-            expected[run, t], schedule.drew = v @ v, agent.mode is None
+            result.match_probability[run, t] = v @ v
+            schedule.drew = agent.mode is None  # the first mode is drawn without the schedule
             a = agent.act(p)
             if schedule.drew:
-                matched[run, t] = agent.belief.drawn == truth
+                result.matched[run, t] = agent.belief.drawn == true
             try:
                 agent.observe(a, environment.respond(a, q))
             except ImpossibleObservation as error:
@@ -100,13 +107,13 @@ def simulate(
                     f"run {run}: an observation from a world of its class was ruled out: {error}"
                 ) from error
             v = agent.belief.posterior()
-            lowest_ratio = min(lowest_ratio, v[truth] / prior[truth])
-        last[run], lowest[run] = v, lowest_ratio
-    return Runs(prior, last, matched, expected, lowest)
+            result.lowest_ratio[run] = min(result.lowest_ratio[run], v[true] / prior[true])
+        result.final[run] = v
+    return result
 
 
 class _RecordingSchedule:
-    """A schedule that records whether a mode was drawn."""
+    """A schedule that records in `drew` whether its last answer was to draw a mode."""
 
     def __init__(self, schedule: Schedule) -> None:
         self.schedule, self.drew = schedule, False
@@ -117,14 +124,14 @@ class _RecordingSchedule:
 
 
 def check_prior_preserved(runs: Runs, *, false_alarm: float = 1e-6) -> None:
-    """Check E[P(m | âo_≤T)] = P(m) for every mode.
+    """Check E[P(m | âo_≤T)] = P(m) for every mode m.
 
     >>> from bayescontrol.finite.tabular import random_modes
     >>> modes = random_modes(2)
     >>> check_prior_preserved(simulate(modes.agent, modes.environment, runs=100))
     """
     for m, p in enumerate(runs.prior):
-        mean = float(runs.last[:, m].mean())
+        mean = float(runs.final[:, m].mean())
         require(
             _hoeffding_bound(len(runs), mean, p) >= false_alarm / (2 * len(runs.prior)),
             f"E[posterior] of mode {m} is {mean:.4f} in {len(runs)} runs, its prior is {p:.4f}",
@@ -140,21 +147,20 @@ def check_match_rate(runs: Runs, *, false_alarm: float = 1e-6) -> None:
     """
     steps = runs.matched.shape[1]
     for t in range(steps):
-        drawn = ~np.isnan(runs.matched[:, t])  # the runs that drew a mode at step t
-        if not drawn.any():
-            continue
-        rate, expected = float(runs.matched[drawn, t].mean()), float(runs.expected[drawn, t].mean())
-        require(
-            _hoeffding_bound(int(drawn.sum()), rate, expected) >= false_alarm / (2 * steps),
-            f"at step {t + 1} the drawn mode is the true one in {rate:.4f} of {drawn.sum()} runs, "
-            f"but E[Σ posterior²] is {expected:.4f}",
-        )
+        drew = ~np.isnan(runs.matched[:, t])  # the runs that drew a mode at step t
+        n = int(drew.sum())
+        if n:
+            rate = float(runs.matched[drew, t].mean())
+            expected = float(runs.match_probability[drew, t].mean())
+            require(
+                _hoeffding_bound(n, rate, expected) >= false_alarm / (2 * steps),
+                f"at step {t + 1} the drawn mode is the true one in {rate:.4f} of {n} runs, but "
+                f"E[Σ posterior²] is {expected:.4f}",
+            )
 
 
 def check_ville(runs: Runs, delta: float = 0.05, *, false_alarm: float = 1e-6) -> None:
-    """Check P(∃ t: P(m* | âo_≤t) < δ P(m*)) ≤ δ.
-
-    The false-alarm rate is that of a binomial test at δ, an upper bound.
+    """Check P(∃ t: P(m* | âo_≤t) < δ P(m*)) ≤ δ, with a binomial test.
 
     >>> from bayescontrol.finite.tabular import random_modes
     >>> modes = random_modes(2)
@@ -162,7 +168,7 @@ def check_ville(runs: Runs, delta: float = 0.05, *, false_alarm: float = 1e-6) -
     """
     from scipy.stats import binom  # type: ignore[import-untyped]
 
-    n, k = len(runs), int((runs.lowest < delta).sum())
+    n, k = len(runs), int((runs.lowest_ratio < delta).sum())
     require(
         binom.sf(k - 1, n, delta) >= false_alarm,
         f"the true mode fell below {delta} of its prior in {k} of {n} runs, "
@@ -198,17 +204,22 @@ def check_identities(
 
 
 def _hoeffding_bound(n: int, mean: float, p: float) -> float:
-    """Return exp(-n KL(mean ‖ p)), a bound on the probability of a mean this far from p."""
-    if abs(mean - p) < 1e-12:  # ignore rounding
+    """Return exp(-n KL(mean ‖ p)), a bound on the probability that n numbers have this mean.
+
+    KL is that of two Bernoulli distributions. p is the expectation; gaps below 1e-12 are rounding.
+    """
+    if abs(mean - p) < 1e-12:
         return 1.0
     if not 0.0 < p < 1.0:
         return 0.0
-    parts = ((mean, p), (1.0 - mean, 1.0 - p))
-    return math.exp(-n * sum(q * math.log(q / r) for q, r in parts if q > 0.0))
+    both = ((mean, p), (1.0 - mean, 1.0 - p))
+    return math.exp(-n * sum(observed * math.log(observed / r) for observed, r in both if observed))
 
 
 def check_mode(mode: Any, history: Sequence[Event], who: str = "the mode") -> None:
-    """Laws 1 and 7 for one mode along a history: probabilities sum to 1, states are not modified.
+    """Check one mode along a history: probabilities sum to 1, and `advance` changes no state.
+
+    `who` names the mode in messages.
 
     >>> class Greedy:
     ...     def action_probabilities(self, x): return {"left": 0.7, "right": 0.7}
@@ -216,23 +227,20 @@ def check_mode(mode: Any, history: Sequence[Event], who: str = "the mode") -> No
     Traceback (most recent call last):
     bayescontrol.testing.laws.LawBroken: the policy of the mode sums to 1.4 in situation None
     """
-    s = mode.start() if has(mode, protocols.Stateful) else None
+    is_stateful = has(mode, protocols.Stateful)
+    s = mode.start() if is_stateful else None
     for x, a, o in history:
-        situation = state_for(mode, x, s) if has(mode, protocols.Stateful) else x
+        situation = state_for(mode, x, s) if is_stateful else x
+        where = f"in situation {situation!r}"
         if has(mode, protocols.ActionProbabilities):
             total = sum(mode.action_probabilities(situation).values())
-            require(
-                abs(total - 1.0) <= TOLERANCE,
-                f"the policy of {who} sums to {total:.9g} in situation {situation!r}",
-            )
+            message = f"the policy of {who} sums to {total:.9g} {where}"
+            require(abs(total - 1.0) <= TOLERANCE, message)
         if has(mode, protocols.ObservationProbabilities):
             total = sum(mode.observation_probabilities(situation, a).values())
-            require(
-                abs(total - 1.0) <= TOLERANCE,
-                f"the hypothesis of {who} sums to {total:.9g} in situation {situation!r} "
-                f"after action {a!r}",
-            )
-        if has(mode, protocols.Stateful):
+            message = f"the hypothesis of {who} sums to {total:.9g} {where} after action {a!r}"
+            require(abs(total - 1.0) <= TOLERANCE, message)
+        if is_stateful:
             before, after = deepcopy(s), mode.advance(situation, a, o)
             require(
                 pack(before, "the state").tobytes() == pack(s, "the state").tobytes(),
@@ -253,9 +261,9 @@ def check_agent(
 ) -> None:
     """Check every law of acting for agents from `make()` in worlds from `make_environment(m)`.
 
-    The identities of the posterior are tested on `runs` runs of `steps` steps. Errors that show up
-    late need many steps. A correct agent fails with probability at most `false_alarm` over seeds,
-    whatever the number of steps.
+    The identities of the posterior are tested on `runs` runs of `steps` steps; take more steps if
+    an error may show up late. A correct agent fails with probability at most `false_alarm`, taken
+    over seeds.
 
     >>> from bayescontrol.finite.tabular import random_modes
     >>> modes = random_modes(2)
@@ -293,11 +301,11 @@ def check_modes(
 ) -> None:
     """Check every law that applies to a list of modes or a mode array.
 
-    `environment(m)` returns the world of mode m; modes with `observation_probabilities` do not need
-    it. `bad` are observations that can never occur. The first violated law raises `LawBroken`;
-    correct modes fail with probability at most `false_alarm` over seeds. The identities of the
-    posterior are tested on `runs` runs of `steps` steps: use many steps if errors may be small or
-    late.
+    `prior`, `situation` and `advance` are those of the agent. `environment(m)` returns the world of
+    mode m; modes with `observation_probabilities` do not need it. `bad` are observations that can
+    never occur. The first violated law raises `LawBroken`. The identities of the posterior are
+    tested on `runs` runs of `steps` steps; take more steps if an error may be small or late.
+    Correct modes fail with probability at most `false_alarm`, taken over seeds.
 
     >>> class Coin:
     ...     def __init__(self, p): self.p = p
@@ -313,18 +321,18 @@ def check_modes(
     was accepted as evidence...
     """
     seed = as_seed(seed)
-    size, advance = len(modes), as_advance(situation, advance)
+    advance = as_advance(situation, advance)
     environment = environment or getattr(modes, "environment", None)
     make_environment = environment or _worlds(modes, situation, advance)
 
-    def belief(these: Any = modes) -> FiniteBelief[Any]:
-        return FiniteBelief(these, prior)
+    def belief(members: Any = modes) -> FiniteBelief[Any]:
+        return FiniteBelief(members, prior)
 
-    def agent(these: Any = modes) -> ControlRule[Any, Any, Any, Any]:
-        return ControlRule(belief(these), situation, advance)
+    def agent(members: Any = modes) -> ControlRule[Any, Any, Any, Any]:
+        return ControlRule(belief(members), situation, advance)
 
-    truth = Stream.named(seed, 0, "truth").categorical(belief().posterior())
-    history = _history(agent(), make_environment(truth), steps, seed)
+    true = Stream.named(seed, 0, "truth").categorical(belief().posterior())
+    history = _history(agent(), make_environment(true), steps, seed)
     x, a, _ = history[-1]
 
     is_array = is_mode_array(modes)
@@ -337,10 +345,10 @@ def check_modes(
         laws.check_order(belief, history, seed=seed)
         laws.check_merge(belief, history)
     beliefs = {"as given": belief()}
-    one_by_one = [modes[m] for m in range(size)]
-    if all(has(m, protocols.Likelihood) for m in one_by_one):
-        beliefs["one by one"] = belief(one_by_one)
-        beliefs["in logarithms"] = belief([InLogarithms(m) for m in one_by_one])
+    listed = [modes[m] for m in range(len(modes))]
+    if all(has(mode, protocols.Likelihood) for mode in listed):
+        beliefs["as a list"] = belief(listed)
+        beliefs["in logarithms"] = belief([InLogarithms(mode) for mode in listed])
     # Taking the logarithm of a likelihood rounds before the belief does.
     laws.check_agreement(beliefs, history, tolerance=1e-10)
     laws.check_intervention(agent, modes, [(a, o) for _, a, o in history])
@@ -360,7 +368,7 @@ def _history(agent: Any, environment: Any, steps: int, seed: int) -> list[Event]
 
 
 def _worlds(modes: Any, situation: Any, advance: Any) -> Callable[[int], Any]:
-    """Return a function that returns the world of mode m."""
+    """Return a function of m that returns the world in which the hypothesis of mode m is true."""
     for m in range(len(modes)):
         if not has(modes[m], protocols.ObservationProbabilities):
             raise MissingCapability(
