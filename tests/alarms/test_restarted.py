@@ -349,11 +349,11 @@ def particles() -> ControlRule[Any, Any, Any, Any]:
 
 
 def output_feedback() -> Bank:
-    carts = [LinearSystem([[1, 1], [0, 1]], [[0], [b]], np.eye(2), [[1]]) for b in (1.0, -1.0)]
-    return Bank(
+    carts = [LinearSystem([[1, 1], [0, 1]], [[0.0], [b]], np.eye(2), [[1]]) for b in (1.0, -1.0)]
+    return Bank([
         PlantMode((cart.A, cart.B, [[1, 0]]), cart.K, process_noise=1.0, sensor_noise=1.0)
         for cart in carts
-    )
+    ])  # fmt: skip
 
 
 COUNTS = KrichevskyTrofimov([0, 1])

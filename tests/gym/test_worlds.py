@@ -135,10 +135,11 @@ def test_bad_arguments_are_refused() -> None:
         gymnasium.make("bayescontrol/Chain-v0", pays=2)
     with pytest.raises(UnknownState):
         gymnasium.make("bayescontrol/Maze-v0", start=99)
-    for name, value, words in (
+    cases: Any = (
         ("noise", -1.0, "noise"), ("limit", 0.0, "limit"),
         *(("plant", plant, "double-integrator") for plant in (None, 3, "lift")),
-    ):  # fmt: skip
+    )  # fmt: skip
+    for name, value, words in cases:
         with pytest.raises(InvalidSystem, match=words):
             gymnasium.make("bayescontrol/LinearPlant-v0", **{name: value})
     env = gymnasium.make("bayescontrol/Chain-v0").unwrapped

@@ -30,7 +30,7 @@ def joint(start: FloatArray, inputs: FloatArray) -> tuple[FloatArray, FloatArray
 
 @pytest.mark.parametrize("start_noise", [None, np.zeros((2, 2)), np.diag([2.0, 1.0])])
 def test_innovations_multiply_to_the_joint_density_of_all_outputs(start_noise: Any) -> None:
-    mode = PlantMode(
+    mode: Any = PlantMode(
         (A, B, C), [[0.8, 1.4]], process_noise=W, sensor_noise=V, start_noise=start_noise
     )
     bank, rng = Bank([mode]), np.random.default_rng(0)

@@ -283,8 +283,8 @@ class BanditEnv(WorldEnv):
         super().__init__(_spaces.Discrete(actions), _spaces.Discrete(1), render_mode)
 
     def _begin(self, rng: Stream) -> Any:
-        drawn = self._biases is None
-        return self._bandit.draw(rng) if drawn else self._bandit.environment(self._biases)
+        biases, bandit = self._biases, self._bandit
+        return bandit.draw(rng) if biases is None else bandit.environment(biases)
 
     def _observe(self) -> int:
         return 0

@@ -13,7 +13,7 @@ covariance is given by a factor, W = VᵀV.
 import math
 from typing import NamedTuple
 
-from bayescontrol._arrays import FloatArray, IntArray, UIntArray
+from bayescontrol._arrays import AnyArray, FloatArray, IntArray, UIntArray
 from bayescontrol.kernels._jit import leaf
 from bayescontrol.kernels.elementary import (
     HALF_LOG_2PI,
@@ -59,7 +59,7 @@ def is_within_limits(v: FloatArray) -> bool:
 
 
 @leaf
-def _copy_vector(source: FloatArray, target: FloatArray) -> None:
+def _copy_vector(source: AnyArray, target: AnyArray) -> None:
     """Copy the entries of `source` to `target`."""
     for i in range(source.size):
         target[i] = source[i]
