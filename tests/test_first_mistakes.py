@@ -211,6 +211,10 @@ MISTAKES: dict[str, tuple[Callable[[], object], type[Exception], str]] = {
         "write [mode, ...]"),
     "a dictionary of modes": (lambda: bc.FiniteBelief({"a": Goal(0)}), MissingCapability,
         "list(modes.values())"),
+    "a list of plants instead of a bank": (lambda: bc.bank.check_bank(cast("Any", [])),
+        MissingCapability, "[] is not a bank: pass Bank([PlantMode(…), …])"),
+    "a number as an alarm": (lambda: bc.alarms.Guarded(bandit.agent(), cast("Any", 0.01)),
+        TypeError, "alarm=0.01: it must be an Alarm"),
     # -- modes --
     "a mode without a policy": (lambda: rule(lever(), NoPolicy()), MissingCapability,
         "has no act(x, rng): a mode needs a policy"),
@@ -432,6 +436,20 @@ def test_a_mode_with_two_contradictory_likelihoods_is_refused(
     with pytest.raises(InvalidTable, match=r"mode 1 \(both\) contradicts itself for x=None.*o=4"):
         belief.observe(None, "toss", 4)
     assert belief.posterior().tolist() == before
+
+
+def test_act_without_a_random_generator_is_named() -> None:
+    class Short(Goal):
+        def act(self, x: Any) -> float:  # type: ignore[override]
+            return self.goal
+
+    with pytest.raises(
+        MissingCapability, match=r"act of mode 1 \(low\) cannot be called as act\(x, r"
+    ):
+        ControlRule(FiniteBelief([Goal(1.0), Short(0.0, "low")]))
+    pair = bayescontrol.PairedMode(Goal(1.0), Short(0.0))
+    with pytest.raises(MissingCapability, match=r"as act\(x, rng\): too many positional"):
+        ControlRule(FiniteBelief([pair]))
 
 
 def test_an_advance_that_returns_nothing_is_named() -> None:

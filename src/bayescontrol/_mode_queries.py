@@ -10,6 +10,7 @@ Modes come as a list of objects or as one object that answers for all of them (`
 Beliefs, tables, entropies and convergence checks all ask and check modes by these functions.
 """
 
+import inspect
 import math
 from array import array
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -138,12 +139,25 @@ def require_hashable(**parts: Any) -> None:
 def require_policies(belief: Any) -> None:
     """Raise MissingCapability if the belief holds a list with a mode that cannot act."""
     modes = getattr(belief, "modes", None)
+    checked: set[object] = set()  # the functions `act`, which many modes share
     for m, mode in enumerate(modes if isinstance(modes, list) else ()):
         if not hasattr(mode, "act"):
             raise MissingCapability(
                 f"mode {m} ({display_name(mode)}) has no act(x, rng): a mode needs a policy. Add "
                 "the method, or use PairedMode(hypothesis, policy)"
             )
+        function = getattr(mode.act, "__func__", mode.act)
+        if function in checked:
+            continue
+        checked.add(function)
+        try:
+            inspect.signature(mode.act).bind(None, None)
+        except ValueError:  # written in C, without a signature
+            continue
+        except TypeError as error:
+            raise MissingCapability(
+                f"act of mode {m} ({display_name(mode)}) cannot be called as act(x, rng): {error}"
+            ) from None
 
 
 def has(value: object, capability: type[C]) -> TypeGuard[C]:

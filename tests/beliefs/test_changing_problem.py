@@ -111,3 +111,9 @@ def test_the_settings_make_the_same_problem_again(per_arm: bool) -> None:
     one, two = problem.belief(), again.belief()
     assert one.hazards() == two.hazards()
     assert (one.most_starts, one.window, type(one)) == (two.most_starts, two.window, type(two))
+
+
+def test_a_changing_problem_cannot_change_again() -> None:
+    for problem in (BernoulliBandit(2), LinearBandit(2, features=1)):
+        with pytest.raises(MissingCapability, match="changes already"):
+            problem.changing(window=5).changing(window=9)

@@ -157,6 +157,11 @@ class Guarded(WrappedAgent):
                 f"{agent!r} is not a ControlRule: an agent that treats its own actions as evidence "
                 "may rule out the true mode; use Guarded with a ControlRule"
             )
+        if not isinstance(alarm, Alarm | RestartedAlarm):
+            raise TypeError(
+                f"alarm={alarm!r}: it must be an Alarm, such as "
+                "Alarm(KrichevskyTrofimov(K), delta=0.01), or a RestartedAlarm"
+            )
         alarm.require_belief(agent)
         if isinstance(alarm.predictor, StudentPredictor):
             alarm.predictor.require_key(agent.x)

@@ -29,6 +29,7 @@ from bayescontrol.bank.bank import Bank
 from bayescontrol.bank.linear_loop import DIVERGED, LinearLoop, is_linear
 from bayescontrol.bank.plant_mode import FilterMode
 from bayescontrol.bank.state_space import as_covariance
+from bayescontrol.errors import MissingCapability
 from bayescontrol.lqr.matrices import as_limits
 from bayescontrol.plot import figures
 from bayescontrol.plot.chart import Chart, Heat, Panel, Word
@@ -246,6 +247,8 @@ def check_bank(
     >>> found.pairs(found.times).round(1).tolist()          # seconds; here a sample takes 1 s
     [[nan, 2.6, 8.9], [2.7, nan, 3.4], [5.0, 2.0, nan]]
     """
+    if not isinstance(bank, Bank):
+        raise MissingCapability(f"{bank!r} is not a bank: pass Bank([PlantMode(…), …])")
     return _Checker(bank, Q, R, output_limits, odds, runs, horizon, seed).run(progress)
 
 

@@ -74,9 +74,9 @@ class ChangingEnvironment:
     def parts(self, steps: int) -> Iterator[tuple[Any, int]]:
         """Yield each world of the next `steps` steps, and for how many steps it lasts."""
         last = self.t + steps
-        while self.t < last:
+        changes = [t for t in self.worlds if self.t < t < last]
+        for end in (*changes, last) if steps else ():
             self._enter_step()
-            end = min([last, *(t for t in self.worlds if t > self.t)])
             yield self.world, end - self.t
             self.t = end
 
@@ -170,6 +170,13 @@ class Changing:
         times = [0, *(t for t in range(1, steps) if stream.uniform() < rate)]
         worlds = {t: self.problem.draw(stream, *arguments, **options) for t in times}
         return ChangingEnvironment(worlds)
+
+    def changing(self, **options: object) -> "Changing":
+        """Raise MissingCapability: the problem changes already."""
+        raise MissingCapability(
+            f"{self!r} changes already: pass all options, such as hazards and window, to its "
+            "first changing(...)"
+        )
 
     def settings(self) -> dict[str, Any]:
         """Return the kind and the settings of the static problem, and the options."""

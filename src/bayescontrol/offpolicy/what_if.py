@@ -135,6 +135,10 @@ def what_if(
     0.998, between 0.9... and 1
     """
     require_between("level", level, 0.0, 1.0, ends="()")
+    if reward is not None and not callable(reward):
+        raise errors.InvalidRequest(
+            f"reward={short_repr(reward)}: expected a function of the observation"
+        )
     rewards = RewardFunction(reward or first_number, bounds)
     created, history = read_history(events)
     rewards.bounds = rewards.bounds or known_bounds(created, rewards)
