@@ -15,13 +15,7 @@ from typing import Any, ClassVar, Final
 import numpy as np
 
 from bayescontrol._arrays import ArrayLike, FloatArray, as_numbers
-from bayescontrol._support.description import (
-    ARMS,
-    MOST_NUMBERS,
-    SettingDoc,
-    SizeLimit,
-    prior_rows,
-)
+from bayescontrol._support.description import MOST_NUMBERS, SettingDoc, SizeLimit
 from bayescontrol.bandits.bandit import Bandit
 from bayescontrol.bandits.best_arm import Mixture, beta_best
 from bayescontrol.bandits.family import (
@@ -30,8 +24,8 @@ from bayescontrol.bandits.family import (
     TableRow,
     as_reward,
     parameter_rows,
+    settings_of,
     true_rows,
-    true_table,
     zero_or_one,
 )
 from bayescontrol.errors import BadEvidence, InvalidPrior, InvalidTable
@@ -41,10 +35,7 @@ from bayescontrol.seeding import Stream
 _BERNOULLI: Final = FamilyKind(
     "bernoulli-bandit",
     "Arms that pay 0 or 1.",
-    {
-        "arms": ARMS,
-        "prior": prior_rows("[α, β]", "Beta(α, β) over the bias of an arm. Default: [1, 1]."),
-    },
+    settings_of("[α, β]", "Beta(α, β) over the bias of an arm. Default: [1, 1]."),
     example={"arms": ["red", "blue"], "prior": [1, 1]},
     observation=1,
     feedback="0 or 1",
@@ -71,7 +62,7 @@ class Bernoulli(Family):
 
     def truth(self, given: ArrayLike, arms: int) -> FloatArray:
         """Return the biases m_j as a column; each must be in [0, 1]."""
-        return true_rows(given, arms, "bias", 0.0, 1.0)
+        return true_rows(given, arms, {"bias": (0.0, 1.0)})
 
     def draw_truth(self, prior: FloatArray, rng: Stream) -> FloatArray:
         """Draw m_j ~ Beta(α_j, β_j)."""
@@ -139,11 +130,11 @@ SUMS_TO_ONE: Final = 1e-9
 _CATEGORICAL: Final = FamilyKind(
     "categorical-bandit",
     "Arms that pay one of a few values.",
-    {
-        "arms": ARMS,
-        "values": SettingDoc("list of K different numbers", "The rewards that an arm may pay."),
-        "prior": prior_rows("list of K numbers", "Dirichlet(α_1, …, α_K). Default: all 1."),
-    },
+    settings_of(
+        "list of K numbers",
+        "Dirichlet(α_1, …, α_K). Default: all 1.",
+        values=SettingDoc("list of K different numbers", "The rewards that an arm may pay."),
+    ),
     example={"arms": ["red", "blue"], "values": [-1, 0, 10]},
     observation=10,
     feedback="one of the values",
@@ -199,13 +190,10 @@ class Categorical(Family):
 
     def truth(self, given: ArrayLike, arms: int) -> FloatArray:
         """Return a row of probabilities p_1 … p_K for each arm, or raise InvalidTable."""
-        rows = true_table(given, arms, tuple(f"P({v})" for v in self.constants))
-        for j, row in enumerate(rows):
-            if (row < 0.0).any() or abs(row.sum() - 1.0) > SUMS_TO_ONE:
-                raise InvalidTable(
-                    f"arm {j}: {row.tolist()} are not probabilities of the values: they must be at "
-                    "least 0 and sum to 1"
-                )
+        largest = 1.0 + SUMS_TO_ONE
+        rows = true_rows(given, arms, {f"P({v})": (0.0, largest) for v in self.constants})
+        for j in np.flatnonzero(np.abs(rows.sum(1) - 1.0) > SUMS_TO_ONE):
+            raise InvalidTable(f"arm {j}: the probabilities {rows[j].tolist()} must sum to 1")
         return rows
 
     def draw_truth(self, prior: FloatArray, rng: Stream) -> FloatArray:

@@ -8,6 +8,7 @@ family adds names, defaults, checks and densities, and describes itself by a `Fa
 """
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, Protocol
 
@@ -15,7 +16,7 @@ import numpy as np
 
 from bayescontrol import kernels
 from bayescontrol._arrays import ArrayLike, FloatArray, as_numbers
-from bayescontrol._support.description import ModelKind
+from bayescontrol._support.description import ARMS, ModelKind, SettingDoc, prior_rows
 from bayescontrol.bandits.best_arm import Mixture
 from bayescontrol.errors import BadEvidence, InvalidPrior, InvalidTable
 from bayescontrol.seeding import Stream
@@ -43,6 +44,11 @@ class FamilyKind(ModelKind):
     refused: tuple[Any, ...] = ()
     #: What the documentation says about the family.
     table: tuple[TableRow, ...] = ()
+
+
+def settings_of(row: str, prior: str, **others: SettingDoc) -> dict[str, SettingDoc]:
+    """Describe the settings of a family: arms, `others`, and a prior with such a `row`."""
+    return {"arms": ARMS, **others, "prior": prior_rows(row, prior)}
 
 
 class Family(Protocol):
@@ -154,27 +160,24 @@ def parameter_rows(
     return rows
 
 
-def true_rows(given: ArrayLike, arms: int, what: str, low: float, high: float) -> FloatArray:
-    """Return the true parameters, one row per arm; raise InvalidTable outside [low, high]."""
-    values = as_numbers(given, f"{what} of the arms", InvalidTable)
-    if values.shape != (arms,):
-        raise InvalidTable(f"{what} of shape {values.shape} for {arms} arms: give one per arm")
-    for j in np.flatnonzero(~((values >= low) & (values <= high))):  # also if it is NaN
-        raise InvalidTable(f"arm {j}: the {what} is {values[j]:g}, it must be in [{low}, {high}]")
-    return values[:, None]
+def true_rows(given: ArrayLike, arms: int, limits: Mapping[str, tuple[float, float]]) -> FloatArray:
+    """Return the true parameters, one row per arm; raise InvalidTable if they are invalid.
 
-
-def true_table(given: ArrayLike, arms: int, columns: tuple[str, ...]) -> FloatArray:
-    """Return one row of true parameters per arm; raise InvalidTable unless they are finite."""
-    table = as_numbers(given, "the true parameters of the arms", InvalidTable)
-    if table.shape != (arms, len(columns)):
+    `limits` has the name of each parameter, its smallest and its largest value. A single parameter
+    is given as one number per arm, several ones as a row per arm.
+    """
+    values, names = as_numbers(given, "the true parameters", InvalidTable), list(limits)
+    if values.shape != ((arms,) if len(names) == 1 else (arms, len(names))):
         raise InvalidTable(
-            f"true parameters of shape {table.shape} for {arms} arms: give each arm a row "
-            f"({', '.join(columns)})"
+            f"true parameters of shape {values.shape} for {arms} arms: give each arm its "
+            f"{' and '.join(names)}"
         )
-    for j, k in np.argwhere(~np.isfinite(table)):
-        raise InvalidTable(f"arm {j}: the {columns[k]} is {table[j, k]}, it must be finite")
-    return table
+    rows, (low, high) = values.reshape(arms, -1), np.array(list(limits.values())).T
+    for j, k in np.argwhere(~((rows >= low) & (rows <= high))):  # also if it is NaN
+        raise InvalidTable(
+            f"arm {j}: the {names[k]} is {rows[j, k]:g}, it must be in [{low[k]:g}, {high[k]:g}]"
+        )
+    return rows
 
 
 def as_reward(

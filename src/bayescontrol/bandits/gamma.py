@@ -15,7 +15,6 @@ from typing import Any, ClassVar, Final
 import numpy as np
 
 from bayescontrol._arrays import ArrayLike, FloatArray
-from bayescontrol._support.description import ARMS, prior_rows
 from bayescontrol.bandits.bandit import Bandit
 from bayescontrol.bandits.best_arm import Mixture, gamma_best
 from bayescontrol.bandits.family import (
@@ -26,6 +25,7 @@ from bayescontrol.bandits.family import (
     as_count,
     as_reward,
     checked_draws,
+    settings_of,
     true_rows,
 )
 from bayescontrol.kernels.families import number
@@ -36,10 +36,7 @@ LARGEST_TIME: Final = 1e150
 _POISSON: Final = FamilyKind(
     "poisson-bandit",
     "Arms that pay counts.",
-    {
-        "arms": ARMS,
-        "prior": prior_rows("[a, b]", "Gamma(a, rate b) over the mean of an arm. Default: [1, 1]."),
-    },
+    settings_of("[a, b]", "Gamma(a, rate b) over the mean of an arm. Default: [1, 1]."),
     example={"arms": ["short", "long"]},
     observation=3,
     feedback="a whole number, 0 or more",
@@ -50,10 +47,7 @@ _POISSON: Final = FamilyKind(
 _EXPONENTIAL: Final = FamilyKind(
     "exponential-bandit",
     "Arms that pay exponentially distributed amounts, waiting times for example.",
-    {
-        "arms": ARMS,
-        "prior": prior_rows("[a, b]", "Gamma(a, rate b) over 1 / mean of an arm. Default: [2, 1]."),
-    },
+    settings_of("[a, b]", "Gamma(a, rate b) over 1 / mean of an arm. Default: [2, 1]."),
     example={"arms": ["short", "long"]},
     observation=0.7,
     feedback="a number, 0 or more",
@@ -80,7 +74,7 @@ class Poisson(Family):
 
     def truth(self, given: ArrayLike, arms: int) -> FloatArray:
         """Return the mean rewards m_j as a column; each must be in [0, 2^53]."""
-        return true_rows(given, arms, "mean reward", 0.0, LARGEST_COUNT)
+        return true_rows(given, arms, {"mean reward": (0.0, LARGEST_COUNT)})
 
     def draw_truth(self, prior: FloatArray, rng: Stream) -> FloatArray:
         """Draw m_j ~ Gamma(a_j, rate b_j)."""
@@ -128,7 +122,7 @@ class Exponential(Family):
 
     def truth(self, given: ArrayLike, arms: int) -> FloatArray:
         """Return the mean rewards m_j = 1/θ_j as a column; each must be in [1e-150, 1e150]."""
-        return true_rows(given, arms, "mean reward", 1.0 / LARGEST_TIME, LARGEST_TIME)
+        return true_rows(given, arms, {"mean reward": (1.0 / LARGEST_TIME, LARGEST_TIME)})
 
     def draw_truth(self, prior: FloatArray, rng: Stream) -> FloatArray:
         """Draw θ_j ~ Gamma(a_j, rate b_j) and return m_j = 1/θ_j."""

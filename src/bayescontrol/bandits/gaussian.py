@@ -17,7 +17,7 @@ from typing import Any, ClassVar, Final
 import numpy as np
 
 from bayescontrol._arrays import ArrayLike, FloatArray, require_between
-from bayescontrol._support.description import ARMS, SettingDoc, prior_rows
+from bayescontrol._support.description import SettingDoc
 from bayescontrol.bandits.bandit import Bandit
 from bayescontrol.bandits.best_arm import Mixture, normal_best, student_best
 from bayescontrol.bandits.family import (
@@ -26,10 +26,10 @@ from bayescontrol.bandits.family import (
     TableRow,
     as_reward,
     parameter_rows,
+    settings_of,
     true_rows,
-    true_table,
 )
-from bayescontrol.errors import InvalidPrior, InvalidTable, QuadratureFailed
+from bayescontrol.errors import InvalidPrior, QuadratureFailed
 from bayescontrol.kernels.families import number
 from bayescontrol.seeding import Stream
 
@@ -40,18 +40,15 @@ LEAST_ALPHA: Final = 0.125
 _KIND: Final = FamilyKind(
     "gaussian-bandit",
     "Arms that pay a number with Gaussian noise.",
-    {
-        "arms": ARMS,
-        "sd": SettingDoc(
+    settings_of(
+        "[mean, sd] if the noise is known, else [μ, κ, α, β]",
+        "The mean reward of an arm, on the scale of your rewards: N(mean, sd²), default [0, 1]; or "
+        "normal-gamma, default [0, 1, 1, 1].",
+        sd=SettingDoc(
             "number or null",
             "Standard deviation σ of the noise; null: unknown, learned for each arm. Default: 1.",
         ),
-        "prior": prior_rows(
-            "[mean, sd] if the noise is known, else [μ, κ, α, β]",
-            "The mean reward of an arm, on the scale of your rewards: N(mean, sd²), default "
-            "[0, 1]; or normal-gamma, default [0, 1, 1, 1].",
-        ),
-    },
+    ),
     example={"arms": ["red", "blue"], "sd": 2.0, "prior": [10, 5]},
     observation=11.5,
     feedback="a number",
@@ -133,7 +130,7 @@ class GaussianRewards(_GaussianFamily):
 
     def truth(self, given: ArrayLike, arms: int) -> FloatArray:
         """Return the mean rewards m_j as a column; each must be within ±1e150."""
-        return true_rows(given, arms, "mean reward", -LARGEST, LARGEST)
+        return true_rows(given, arms, {"mean reward": (-LARGEST, LARGEST)})
 
     def draw_truth(self, prior: FloatArray, rng: Stream) -> FloatArray:
         """Draw m_j ~ N(μ_j, 1/λ_j)."""
@@ -193,14 +190,7 @@ class NormalGamma(_GaussianFamily):
 
     def truth(self, given: ArrayLike, arms: int) -> FloatArray:
         """Return one row (mean, standard deviation) per arm, or raise InvalidTable."""
-        rows = true_table(given, arms, ("mean", "sd"))
-        for j, (mean, sd) in enumerate(rows):
-            if abs(mean) > LARGEST or not 0.0 <= sd <= LARGEST:
-                raise InvalidTable(
-                    f"arm {j}: mean {mean:g} and sd {sd:g}: the mean must be within ±{LARGEST:g}, "
-                    f"the sd from 0 to {LARGEST:g}"
-                )
-        return rows
+        return true_rows(given, arms, {"mean": (-LARGEST, LARGEST), "sd": (0.0, LARGEST)})
 
     def draw_truth(self, prior: FloatArray, rng: Stream) -> FloatArray:
         """Draw τ_j ~ Gamma(α_j, rate β_j), then m_j ~ N(μ_j, 1/κ_j τ_j); return (m_j, 1/√τ_j)."""

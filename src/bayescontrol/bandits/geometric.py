@@ -14,7 +14,6 @@ from typing import Any, ClassVar, Final
 import numpy as np
 
 from bayescontrol._arrays import ArrayLike, FloatArray
-from bayescontrol._support.description import ARMS, prior_rows
 from bayescontrol.bandits.bandit import Bandit
 from bayescontrol.bandits.best_arm import Mixture, beta_best
 from bayescontrol.bandits.family import (
@@ -23,6 +22,7 @@ from bayescontrol.bandits.family import (
     TableRow,
     as_count,
     checked_draws,
+    settings_of,
     true_rows,
 )
 from bayescontrol.kernels.families import number
@@ -33,12 +33,7 @@ LEAST_P: Final = 1e-12
 _KIND: Final = FamilyKind(
     "geometric-bandit",
     "Arms that pay the number of failures before a success.",
-    {
-        "arms": ARMS,
-        "prior": prior_rows(
-            "[α, β]", "Beta(α, β) over the probability of success of an arm. Default: [2, 1]."
-        ),
-    },
+    settings_of("[α, β]", "Beta(α, β) over the probability of success of an arm. Default: [2, 1]."),
     example={"arms": ["short", "medium", "long"]},
     observation=3,
     feedback="a whole number, 0 or more",
@@ -65,7 +60,7 @@ class Geometric(Family):
 
     def truth(self, given: ArrayLike, arms: int) -> FloatArray:
         """Return the probabilities p_j as a column; each must be in [1e-12, 1]."""
-        return true_rows(given, arms, "probability of success", LEAST_P, 1.0)
+        return true_rows(given, arms, {"probability of success": (LEAST_P, 1.0)})
 
     def draw_truth(self, prior: FloatArray, rng: Stream) -> FloatArray:
         """Draw p_j ~ Beta(α_j, β_j)."""
