@@ -32,15 +32,15 @@ def legends(chart: Chart) -> tuple[list[Entries], Entries]:
         {look(mark): mark for mark in panel.labelled if mark.in_legend} for panel in chart.panels
     ]
     counts = Counter(key for entries in by_panel for key in entries)
-    own: list[Entries] = []
+    in_panels: list[Entries] = []
     shared: dict[tuple[Any, ...], LabelledMark] = {}
     for panel, entries in zip(chart.panels, by_panel, strict=True):
         if panel.legend == "below" or any(counts[key] > 1 for key in entries):
-            own.append({})
+            in_panels.append({})
             shared |= entries
         else:
-            own.append(entries)
-    return own, shared
+            in_panels.append(entries)
+    return in_panels, shared
 
 
 def look(mark: LabelledMark) -> tuple[Any, ...]:
