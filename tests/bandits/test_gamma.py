@@ -66,6 +66,13 @@ def test_predictions_agree_with_textbook_formulas() -> None:
                 assert ours == pytest.approx(float(exact), rel=1e-12, abs=1e-12)
 
 
+def test_two_rates_are_compared_in_closed_form() -> None:
+    """Rates Gamma(1, b): P(the first is smaller) = b_1 / (b_1 + b_2); its mean 1/θ is larger."""
+    for kind, first in ((ExponentialBandit, 0.25), (PoissonBandit, 0.75)):
+        p = kind(2, prior=[(1, 1), (1, 3)]).agent().action_probabilities()
+        assert p == pytest.approx({0: first, 1: 1.0 - first}, abs=1e-12)
+
+
 def test_counts_of_any_numeric_type_are_accepted() -> None:
     belief = PoissonBandit(1).belief()
     for o in (0, 3.0, np.int32(2), True, np.float32(4.0)):
