@@ -33,10 +33,11 @@ def as_column(values: Sequence[Any] | AnyArray) -> AnyArray:
             column = np.array(values)
             if column.dtype.kind in "biufcU" and (not are_plain or _holds_exactly(column, values)):
                 return column
-    if isinstance(only_type, type) and issubclass(only_type, tuple):
-        names: tuple[str, ...] = getattr(only_type, "_fields", ())
+    is_tuple = isinstance(only_type, type) and issubclass(only_type, tuple)
+    names: tuple[str, ...] = getattr(only_type, "_fields", ()) if is_tuple else ()
+    if names:
         fields = [as_column(field) for field in zip(*values, strict=True)]
-        if names and all(field.ndim == 1 and field.dtype.names is None for field in fields):
+        if all(field.ndim == 1 and field.dtype.names is None for field in fields):
             return as_rows(dict(zip(names, fields, strict=True)))
     objects = np.empty(len(values), object)
     for i, value in enumerate(values):
