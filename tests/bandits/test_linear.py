@@ -462,3 +462,10 @@ def test_a_damaged_state_is_refused_and_changes_nothing() -> None:
         with pytest.raises(IncompatibleState):
             belief.load(damage)
         assert same_bits(good, belief.save())
+
+
+def test_a_prior_may_be_an_array() -> None:
+    array: Any = np.array([1.0, 2.0])
+    given, pair = LinearBandit(2, 3, prior=array), LinearBandit(2, 3, prior=(1.0, 2.0))
+    assert given.settings() == pair.settings()
+    assert given.belief().mean(0).tolist() == pair.belief().mean(0).tolist()

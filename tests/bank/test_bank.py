@@ -331,7 +331,7 @@ def test_the_state_of_a_first_order_transfer_function_is_its_output() -> None:
     ("plant", "options", "message"),
     [
         (control.tf([1], [1, 1]), {}, "pass dt"),
-        (control.tf([1], [1, 0.5], 0.1), {"dt": 0.2}, "period dt=0.1, not dt=0.2"),
+        (control.tf([1], [1, 0.5], 0.1), {"dt": 0.2}, "dt=0.2, but the plant has the period 0.1"),
         (control.tf([2], [1]), {"dt": 0.1}, "no state"),
         (control.ss([[0.5]], [[1]], [[1]], [[0]], None), {"dt": 1.0}, "dt=None"),
         ("plant", {}, "python-control"),

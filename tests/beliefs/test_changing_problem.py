@@ -86,7 +86,7 @@ def test_bad_worlds_are_refused() -> None:
         ChangingEnvironment({1: BANDIT.environment([0, 1])})
     with pytest.raises(MissingCapability, match="change_to"):
         ChangingEnvironment({0: object()})
-    with pytest.raises(InvalidTable, match="arms differ"):
+    with pytest.raises(InvalidTable, match="the same arms"):
         ChangingEnvironment(
             {0: BANDIT.environment([0, 1]), 1: BernoulliBandit(2).environment([0, 1])}
         )

@@ -125,7 +125,9 @@ class ArmsEnvironment:
     def change_to(self, other: "ArmsEnvironment") -> None:
         """Take the true parameters of another world with the same arms."""
         if not same_family(other.family, self.family) or other.labels != self.labels:
-            raise InvalidTable(f"{self!r} cannot become {other!r}: the arms differ")
+            raise InvalidTable(
+                f"{self!r} cannot become {other!r}: both need the same arms and the same family"
+            )
         self.truth = other.truth
 
     def __repr__(self) -> str:

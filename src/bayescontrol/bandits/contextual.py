@@ -121,7 +121,8 @@ class ContextualBandit:
         >>> LogisticBandit(["red"], features=3).settings()
         {'arms': ['red'], 'features': 3, 'prior': [0.0, 1.0]}
         """
-        prior = [np.asarray(part, np.float64).tolist() for part in self.prior or (0.0, 1.0)]
+        given = (0.0, 1.0) if self.prior is None else self.prior
+        prior = [np.asarray(part, np.float64).tolist() for part in given]
         return {
             "arms": list(self.labels), "features": self.features, "prior": prior,
             **self.link.settings(),

@@ -388,8 +388,10 @@ class LinearBelief(_ScoresBelief[LinearWeights]):
             raise damaged(f"{len(new._posteriors)} posteriors for {len(labels)} arms")
         # NaN marks an arm without drawn weights.
         drawn_arms = np.flatnonzero(~np.isnan(drawn).any(-1))
-        if len(drawn) and (len(drawn) != len(labels) or not drawn_arms.size):
-            raise damaged(f"the drawn weights are {drawn}")
+        if len(drawn) not in (0, len(labels)):
+            raise damaged(f"it has drawn weights of {len(drawn)} arms, expected {len(labels)}")
+        if len(drawn) and not drawn_arms.size:
+            raise damaged("the drawn weights of every arm contain NaN")
         names = [labels[j] for j in drawn_arms.tolist()]
         new._last = LinearWeights(names, drawn[drawn_arms]) if names else None
 

@@ -286,10 +286,11 @@ Prior: TypeAlias = Sequence[ArrayLike] | None
 def make_regressions(prior: Prior, arms: int, features: int) -> Regressions:
     """Return one regression per arm with the prior (mean, precision), or raise InvalidPrior."""
     d = as_integer("features", features, 1, InvalidPrior)
-    if prior is not None and (not hasattr(prior, "__len__") or len(prior) != 2):
+    prior = (0.0, 1.0) if prior is None else prior
+    if not hasattr(prior, "__len__") or len(prior) != 2:
         raise InvalidPrior(f"prior={prior!r}: expected a pair (mean, precision)")
     try:
-        mean, precision = (np.asarray(part, np.float64) for part in prior or (0.0, 1.0))
+        mean, precision = (np.asarray(part, np.float64) for part in prior)
         means = np.broadcast_to(mean, (arms, d))
         if precision.ndim == 0:
             precision = precision * np.eye(d)

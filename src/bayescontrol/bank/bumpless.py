@@ -148,9 +148,10 @@ class Bumpless(WrappedAgent):
                 f"saved with steps={steps}, this agent has steps={self.steps}: create it with the "
                 "same `steps`"
             )
-        for name, u in (("from", new._blend_start), ("last", new._last)):
+        inputs = {"the input before the change": new._blend_start, "the last input": new._last}
+        for what, u in inputs.items():
             if (u is not None or since_change < steps) and not _is_real(u):
-                raise damaged(f"{name!r} is {u!r}")
+                raise damaged(f"{what} is {u!r}, expected real numbers")
         new._steps_since_change, new._steps_in_charge = since_change, in_charge
         new._mode = _UNCHANGED if unchanged else None
 

@@ -334,8 +334,9 @@ class _Checker:
         if found is None:
             has_limits = np.isfinite([low, high]).any()
             return {"stable": False} | ({} if has_limits else {"costs": math.inf})
-        (mean, covariance, log_det), p = found, g.outputs
-        u = slice(p, p + g.inputs)
+        mean, covariance, log_det = found
+        p = g.outputs
+        u = slice(p, p + g.inputs)  # the columns of the inputs; standardised innovations follow
         margin = MARGIN * np.sqrt(np.diag(covariance)[u])
         if ((mean[:, u] - margin < low) | (mean[:, u] + margin > high)).any():
             return {}

@@ -160,7 +160,10 @@ def discretised(plant: Any, dt: float | None, method: str) -> tuple[Any, float, 
         return continuous if method == "zoh" else None, period, discrete
     if timebase is not True:
         if dt is not None and abs(timebase - period) > SAME_PERIOD * period:
-            raise InvalidSystem(f"the plant has the period dt={timebase:g}, not dt={dt:g}")
+            raise InvalidSystem(
+                f"dt={dt!r}, but the plant has the period {timebase!r}: omit dt, or resample the "
+                "plant"
+            )
         period = float(timebase)
     if is_system and D.any():
         raise InvalidSystem(f"the plant has D = {D.tolist()}: {_FEEDTHROUGH}")

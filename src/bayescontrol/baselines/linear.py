@@ -225,8 +225,12 @@ class ForgettingSystemBelief(SystemBelief):
         return self._nu0 + self._weight
 
     def learn(self, x: FloatArray, u: FloatArray, y: FloatArray) -> None:
-        """Fade, then add one observation."""
-        fade(self.F, self.zero.copy(), (self._prior, self.zero), self.forgetting)
+        """Fade, then add one observation.
+
+        F is the factor of the rows (x, u, y) together, so the separate targets of `fade` are zero.
+        """
+        targets = self.zero.copy()  # `fade` writes to them
+        fade(self.F, targets, (self._prior, self.zero), self.forgetting)
         super().learn(x, u, y)
         self._weight = self.forgetting * self._weight + 1.0
 

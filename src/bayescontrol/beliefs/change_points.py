@@ -433,8 +433,8 @@ class ChangePointBelief(Saved):
     def starts(self) -> dict[int, float]:
         """P(s | âo_<t): the probability that the current segment began at decision s."""
         state = self._state
-        pairs = zip(state.starts.tolist(), state.probabilities().tolist(), strict=False)
-        return dict(sorted(pairs))
+        used = state.starts[: state.size].tolist()  # places are reused: not in the order of time
+        return dict(sorted(zip(used, state.probabilities().tolist(), strict=True)))
 
     def hazards(self) -> dict[float, float]:
         """P(h | âo_<t) for each hazard rate of the grid."""

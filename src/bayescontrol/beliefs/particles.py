@@ -318,7 +318,9 @@ class ParticleBelief(Saved):
         tolerance = 1e-9 * np.abs(prior).max()  # rounding of draws may differ between machines
         if not np.allclose(prior, new.prior_draws, rtol=0.0, atol=tolerance):
             raise IncompatibleState(
-                "saved with another prior: `draw` returns other parameters now than at that time"
+                f"saved with another prior: its first draw was {new.prior_draws[0]}, now it is "
+                f"{prior[0]}: create the belief with the same `draw`, which takes all its "
+                "randomness from its stream"
             )
         if new.drawn.size not in (0, self._theta.shape[1]):
             raise damaged(f"the mode drawn last is {new.drawn}")

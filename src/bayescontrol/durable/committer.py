@@ -111,12 +111,17 @@ class Committer(Generic[R]):
                         self._batch_complete = None
             if leads or self._must_lead_after_sleep(request):
                 self._lead(request)
-        except BaseException:  # interrupted: no other caller may have to wait for this one
-            while not request._abandoned or self._leader is request or request._followers:
-                with suppress(KeyboardInterrupt):  # a second interrupt must not stop the clean-up
+        except BaseException:
+            # Interrupted: clean up completely, so that no other caller waits for this one for ever.
+            while not self._has_left(request):
+                with suppress(KeyboardInterrupt):  # a second interrupt: try again
                     self._leave(request)
             raise
         return request.answer()
+
+    def _has_left(self, request: R) -> bool:
+        """Whether `_leave` is complete: withdrawn, not the leader, with no followers to wake."""
+        return request._abandoned and self._leader is not request and not request._followers
 
     def _leave(self, request: R) -> None:
         """Withdraw an interrupted request, pass on the lead, and wake the followers of its caller.

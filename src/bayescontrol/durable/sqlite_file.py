@@ -309,8 +309,9 @@ class SqliteFile:
             raise errors.StoreFailed(f"{path}: there is no folder {path.parent}: create it first")
         if path.exists() and not path.is_file():
             raise errors.StoreFailed(f"{path} is not a file: use another path")
-        if not os.access(path if path.exists() else path.parent, os.W_OK):
-            raise errors.StoreFailed(f"{path} is not writable: check its permissions")
+        place = path if path.exists() else path.parent
+        if not os.access(place, os.W_OK):
+            raise errors.StoreFailed(f"{place} is not writable: check its permissions")
         require_local(path)
 
     def _prepare(self, db: apsw.Connection) -> None:

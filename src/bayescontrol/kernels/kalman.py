@@ -2,15 +2,15 @@
 
     x' = A x + B v + w,   y = C x' + D v + e         v: inputs and measured disturbances
     x⁻ = A x̂ + B v,   Σ⁻ = A Σ Aᵀ + W                S = C Σ⁻Cᵀ + V
-    ln P(y | past, v) = ln N(y; C x⁻ + D v, S)
-    x̂ ← x⁻ + L (y - ŷ),   L = Σ⁻Cᵀ S⁻¹,   Σ ← (1 - LC) Σ⁻ (1 - LC)ᵀ + L V Lᵀ
+    y⁻ = C x⁻ + D v,   ln P(y | past, v) = ln N(y; y⁻, S)
+    x̂ ← x⁻ + L (y - y⁻),   L = Σ⁻Cᵀ S⁻¹,   Σ ← (1 - LC) Σ⁻ (1 - LC)ᵀ + L V Lᵀ
 
 The state of a filter is one row: [is steady, ŷ, ŷ one step before, x̂, Σ]. A filter is steady while
 Σ is its stationary value; then L and S are known, and Σ need not be computed. A lost sample or
 another interval ends this, and it begins again when Σ has returned to its stationary value.
 
 Student noise with ν degrees of freedom is an approximation. The likelihood is Student's t with
-scale S, and V is multiplied by (ν + d²) / (ν + p), where d² = (y - ŷ)ᵀS⁻¹(y - ŷ): a bad sample
+scale S, and V is multiplied by (ν + d²) / (ν + p), where d² = (y - y⁻)ᵀS⁻¹(y - y⁻): a bad sample
 hardly moves the estimate.
 """
 

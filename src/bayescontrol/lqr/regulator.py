@@ -178,15 +178,19 @@ class RegulatorBelief(SystemBelief):
         self.memory = np.array([cost, g, known])
 
     def input_signal(self) -> float:
-        """Return the least bᵀW⁻¹b / λ of an input: b is its column of B, with covariance Wλ.
+        """Return the least bᵀW⁻¹b / λ of an input: its squared effect b in units of its own error.
 
-        Without any effect, it is about n.
+        b is the input's column of the mean B, with covariance Wλ. With F = [[R, Z], [0, S]] and the
+        rows R_u, Z_u of the inputs: Bᵀ = R_u⁻¹ Z_u, W = SᵀS / (count - d), and λ is the diagonal of
+        R_u⁻¹ R_u⁻ᵀ. Without any effect the signal is about n.
         """
         n, d = self.states, self.states + self.inputs
+        R_u, Z_u, S = self.F[n:d, n:d], self.F[n:d, d:], self.F[d:, d:]
         with np.errstate(all="ignore"):  # a signal that overflows is not a number
-            inverse = np.linalg.inv(self.F[n:d, n:d])
-            b = np.linalg.solve(self.F[d:, d:].T, (inverse @ self.F[n:d, d:]).T)  # S⁻ᵀ B
-            return float(((self.count - d) * (b**2).sum(0) / (inverse**2).sum(1)).min())
+            inverse = np.linalg.inv(R_u)
+            whitened = np.linalg.solve(S.T, (inverse @ Z_u).T)  # S⁻ᵀ B, a column for each input
+            effects = (self.count - d) * (whitened**2).sum(0)
+            return float((effects / (inverse**2).sum(1)).min())
 
     def sample(self, rng: StreamLike) -> RegulatorMode:
         """Draw a system and its gain, or return the backup gain. It never raises."""

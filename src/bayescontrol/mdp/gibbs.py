@@ -367,9 +367,14 @@ class GibbsBelief(Saved):
         mine, theirs = self.ledger, other.ledger
         same_prior = self.prior == other.prior and mine.declared == theirs.declared
         if not same_prior or list(mine.actions) != list(theirs.actions):
+            described = [
+                f"{belief.prior}, {'declared' if belief.ledger.declared else 'unknown'} states and "
+                f"actions {list(belief.ledger.actions)}"
+                for belief in (other, self)
+            ]
             raise IncompatibleState(
-                f"cannot merge {other!r} with {other.prior} and actions {list(theirs.actions)}: "
-                f"this belief has {self.prior} and actions {list(mine.actions)}"
+                f"cannot merge {other!r} with {described[0]}: this belief has {described[1]}; "
+                "create both with the same prior, states and actions"
             )
         ledger = mine.copy()
         ledger.absorb(theirs)

@@ -60,7 +60,10 @@ Step(reward=1.0, state=0)]
         for m, mdp in enumerate(mdps):
             same_names = mdp.states == first.states and mdp.actions == first.actions
             if not same_names or (mdp.allowed != first.allowed).any():
-                raise InvalidTable(f"MDP {m} and MDP 0 differ in their states or actions")
+                raise InvalidTable(
+                    f"MDP {m} and MDP 0 differ in their states, their actions or the actions that "
+                    "are allowed: all MDPs of a class need the same"
+                )
         #: The solutions of the problems.
         self.plans = tuple(policy_iteration(mdp) for mdp in mdps)
         best = np.array([plan.optimal_actions() for plan in self.plans], np.float64)

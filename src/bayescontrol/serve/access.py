@@ -107,11 +107,12 @@ def require_sendable(token: object) -> None:
 
     >>> require_sendable("two words")
     Traceback (most recent call last):
-    bayescontrol.serve.access.InvalidToken: a token must consist of visible ASCII characters: ...
+    bayescontrol.serve.access.InvalidToken: a token must be a string of visible ASCII characters ...
     """
     if not isinstance(token, str) or not re.fullmatch(r"[!-~]*", token):
         raise InvalidToken(
-            "a token must consist of visible ASCII characters: it is sent in a header"
+            "a token must be a string of visible ASCII characters without spaces, because it is "
+            f"sent in a header: generate one with {_GENERATE}"
         )
 
 
