@@ -12,7 +12,6 @@ CASES = [
     ("apsw", f"{OPEN}('sqlite:///:memory:')", "durable"),
     ("psycopg", f"{OPEN}('postgresql:///x')", "postgres"),
     ("matplotlib", "from bayescontrol.plot import figures; figures._matplotlib()", "plot"),
-    ("rich", "from bayescontrol.report import tables; tables._rich()", "lab"),
     ("joblib", "from bayescontrol.lab.parallel import unordered as u; next(u(abs, [1], 2))", "lab"),
     ("distributed", "from bayescontrol.lab.parallel import dask_cluster as c; c().__enter__()",
      "cluster"),

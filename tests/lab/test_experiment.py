@@ -16,8 +16,8 @@ from bayescontrol.lab.experiment import (
     InvalidExperiment,
     Table,
     all_ours_hold,
-    tally,
 )
+from bayescontrol.report.tables import summary
 
 Installed = Any  # a callable that installs a package with entry points
 
@@ -165,7 +165,7 @@ def test_not_comparable_is_neither_held_nor_refuted_and_does_not_fail() -> None:
     assert lost.verdict == "not comparable"
     assert lost.holds is None
     assert all_ours_hold([claim(), lost])
-    assert tally([lost]) == {"paper": {"not comparable": 1}, "ours": {}}
+    assert summary([lost]) == {"paper": "1 not comparable", "ours": "none"}
 
 
 @pytest.mark.parametrize("source", ["paper", "ours"])
@@ -191,4 +191,4 @@ def test_the_quick_size_leaves_out_the_claims_that_it_cannot_decide() -> None:
 def test_claims_of_the_paper_and_checks_of_ours_are_counted_separately() -> None:
     refuted = claim(source="paper", exact=True, holds=False, reason="misprint")
     claims = [claim(), claim(exact=True), claim(exact=True), claim(holds=False), refuted]
-    assert tally(claims) == {"paper": {"refuted": 1}, "ours": {"holds": 3, "fails": 1}}
+    assert summary(claims) == {"paper": "1 refuted", "ours": "3 passed, 1 failed"}

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from rich.console import Console, RenderableType
 
+from bayescontrol.cli import screen
 from bayescontrol.lab.experiment import Claim, Score, Table
 from bayescontrol.lab.runner import Result
 from bayescontrol.report import tables
@@ -71,7 +72,7 @@ def test_integers_are_shown_in_full() -> None:
 
 
 def test_claims_of_the_paper_come_first_with_place_sentence_and_reason() -> None:
-    text = printed(tables.claims_table(result("coin", HOLDS, REFUTED, FAILS)))
+    text = printed(screen.claims_table(result("coin", HOLDS, REFUTED, FAILS)))
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     assert lines[0] == "What the paper says"
     assert re.fullmatch(r"refuted +printed \(section \[4\.2\]\) +0\.900 +0\.503 ± 0\.017", lines[3])
@@ -83,7 +84,7 @@ def test_claims_of_the_paper_come_first_with_place_sentence_and_reason() -> None
 
 def test_the_overview_has_a_line_for_each_result_and_each_claim_that_is_not_confirmed() -> None:
     results = [result("coin", HOLDS, REFUTED, FEW), result("dice", FAILS, LOST, HOLDS)]
-    text = printed(tables.overview(results))
+    text = printed(screen.overview(results))
     lines = [" ".join(line.split()) for line in text.splitlines()]
     assert "coin 1 refuted 1 passed, 1 undecided" in lines
     assert "dice 1 not comparable 1 passed, 1 failed" in lines
@@ -96,22 +97,22 @@ def test_the_overview_has_a_line_for_each_result_and_each_claim_that_is_not_conf
 
 def test_the_overview_names_the_checks_that_are_left_out_in_one_line() -> None:
     full_only = replace(result("coin", HOLDS), score=Score((HOLDS,), left_out=("few", "rare")))
-    text = printed(tables.overview([full_only, result("dice", HOLDS)]), width=200)
+    text = printed(screen.overview([full_only, result("dice", HOLDS)]), width=200)
     assert text.splitlines()[-1] == (
         "Left out, because the quick size cannot decide them (use --full): coin: few, rare"
     )
-    assert "Left out" not in printed(tables.overview([result("dice", HOLDS)]))
+    assert "Left out" not in printed(screen.overview([result("dice", HOLDS)]))
 
 
 def test_a_long_reason_takes_one_line_of_the_overview() -> None:
     wordy = replace(REFUTED, reason="a misprint " * 50)
-    text = printed(tables.overview([result("coin", wordy)]), width=80)
+    text = printed(screen.overview([result("coin", wordy)]), width=80)
     (line,) = [line for line in text.splitlines() if "a misprint" in line]
     assert line.endswith("…")
 
 
 def test_a_narrow_screen_loses_no_number() -> None:
-    text = printed(tables.claims_table(result("coin", HOLDS, REFUTED)), width=60)
+    text = printed(screen.claims_table(result("coin", HOLDS, REFUTED)), width=60)
     assert "0.017" in text
     assert max(map(len, text.splitlines())) <= 60
 
@@ -154,11 +155,11 @@ def test_the_fractions_of_a_column_have_the_same_number_of_decimals() -> None:
 
 
 def test_a_table_without_rows_keeps_its_header() -> None:
-    assert "agent" in printed(tables.table(Table("Empty", ("agent", "mean"), ())))
+    assert "agent" in printed(screen.table(Table("Empty", ("agent", "mean"), ())))
 
 
 def test_a_table_keeps_its_note_and_its_brackets() -> None:
     content = Table("Regret [bits]", ("agent", "mean"), (("rule [1]", 28.2093),), "4,000 runs")
-    text = printed(tables.table(content))
+    text = printed(screen.table(content))
     for words in ("Regret [bits]", "rule [1]", "28.209", "4,000 runs"):
         assert words in text

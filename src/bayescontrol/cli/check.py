@@ -15,7 +15,7 @@ from bayescontrol.bank import Bank, BankCheck, check_bank
 from bayescontrol.bank.plant_mode import FilterMode
 from bayescontrol.beliefs.finite import FiniteBelief
 from bayescontrol.cli import check_output as output
-from bayescontrol.cli.screen import open_console, print_json
+from bayescontrol.cli.screen import open_console, print_json, print_title
 from bayescontrol.convergence.sampled import SampledVerdict, sampled_check
 from bayescontrol.convergence.settling import settling_times
 from bayescontrol.convergence.verdict import Verdict
@@ -24,7 +24,7 @@ from bayescontrol.errors import BayesControlError, MissingCapability, counted
 from bayescontrol.finite import classes
 from bayescontrol.finite.tabular import TabularModes
 from bayescontrol.finite.tabulate import TooManySituations, tabulate
-from bayescontrol.lab.discovery import module_at, study_file
+from bayescontrol.lab.discovery import module_at, split_name
 from bayescontrol.lab.progress import live
 from bayescontrol.rule import ControlRule
 from bayescontrol.schedules import Every, every_step
@@ -66,12 +66,11 @@ def load_modes(
     in a table, with the options `simulation` of `sampled_check`. `given` are the options of the
     command line; those that would have no effect are refused.
     """
-    path = study_file(name)
+    path, attribute = split_name(name)
     if path is None:
         _refuse(given, _FOR_BANKS, "a bank of plant models")
         return ModeSource(classes.make(name, **settings))
-    attribute = "modes" if name.endswith(".py") else name.rpartition(":")[2]
-    module = module_at(path)
+    attribute, module = attribute or "modes", module_at(path)
     if not hasattr(module, attribute):
         raise classes.UnknownClass(
             f"{path} has no attribute {attribute!r}: define it, or use {path}:ATTRIBUTE"
@@ -254,9 +253,8 @@ def check(
             times = simulate()
         print_json({"class": modes, **output.as_object(verdict, times)})
     else:
-        console = open_console()
         size = repr(found).partition("(")[2].removesuffix(")")
-        console.print(Text.assemble((modes, "bold"), f": {size}\n"))
+        console = print_title(modes, f"{size}\n")
         output.print_headline(console, verdict, hold)
         if note:
             console.print(Text(note, style="yellow"))
@@ -272,11 +270,10 @@ def _select_pairs(verdict: Verdict, true: str | None, other: str | None) -> Verd
     if true is None and other is None:
         return verdict
     index_of = verdict.modes.place
+    true_modes = range(len(verdict.modes)) if true is None else [index_of(true)]
+    others = range(len(verdict.modes)) if other is None else [index_of(other)]
     pairs = tuple(
-        pair
-        for pair in verdict.pairs
-        if (true is None or pair.true == index_of(true))
-        and (other is None or pair.other == index_of(other))
+        pair for pair in verdict.pairs if pair.true in true_modes and pair.other in others
     )
     if not pairs:
         raise classes.InvalidSetting(

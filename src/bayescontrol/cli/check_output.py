@@ -17,7 +17,7 @@ from rich.text import Text
 
 from bayescontrol._mode_queries import display_name
 from bayescontrol.bank import BankCheck
-from bayescontrol.cli.screen import open_console, print_json
+from bayescontrol.cli.screen import print_json, print_title, table
 from bayescontrol.convergence.core import DivergenceRate
 from bayescontrol.convergence.sampled import SampledVerdict
 from bayescontrol.convergence.settling import Settling
@@ -25,7 +25,7 @@ from bayescontrol.convergence.verdict import BY_TURNS, Outcome, PairVerdict, Rea
 from bayescontrol.errors import counted
 from bayescontrol.lab.experiment import Table
 from bayescontrol.lab.settings import plain
-from bayescontrol.report.tables import table, with_error
+from bayescontrol.report.tables import with_error
 
 #: Exit codes of `bayescontrol check`; 1 to 4 have other meanings.
 EXIT_CODES: Final = {
@@ -70,8 +70,7 @@ def print_headline(console: Console, verdict: Verdict, hold: int = 1) -> None:
     if not verdict.pairs:
         console.print(Text("Only one mode has positive prior: there is nothing to check.", "bold"))
         return
-    sign, _, style = _SIGNS[verdict.outcome]
-    console.print(Text.assemble((f"{sign} ", style), (_HEADLINES[verdict.outcome], "bold")))
+    console.print(_headline(verdict.outcome))
     lines = _pairs_to_blame(verdict)
     if hold > 1 and any(pair.reason in BY_TURNS for pair in verdict.pairs):
         lines.append(_HOLDING)
@@ -81,6 +80,11 @@ def print_headline(console: Console, verdict: Verdict, hold: int = 1) -> None:
     if is_matrix and len(verdict.modes) <= _MAX_MATRIX:
         console.print()
         _print_matrix(console, verdict)
+
+
+def _headline(outcome: Outcome) -> Text:
+    sign, _, style = _SIGNS[outcome]
+    return Text.assemble((f"{sign} ", style), (_HEADLINES[outcome], "bold"))
 
 
 def print_pairs(console: Console, verdict: Verdict, times: Times, shown: int) -> None:
@@ -285,7 +289,21 @@ def as_object(verdict: Verdict, times: Times) -> dict[str, Any]:
 
 def _pair_object(pair: PairVerdict, times: Times) -> dict[str, Any]:
     name, labels = pair.world.modes.name, pair.world.modes.labels.situations
-    time = times[pair.true].of(pair.other) if pair.true in times else None
+    deadlock = steps = None
+    if pair.deadlock is not None:
+        deadlock = {
+            "modes": [name(m) for m in pair.deadlock.modes],
+            "situations": [labels[x] for x in pair.deadlock.situations],
+        }
+    if pair.true in times:
+        time = times[pair.true].of(pair.other)
+        steps = {
+            "mean": time.mean,
+            "error": time.error if math.isfinite(time.error) else None,
+            "unfinished": time.unfinished,
+            "horizon": time.horizon,
+            "below": times[pair.true].below,
+        }
     return {
         "true": name(pair.true),
         "other": name(pair.other),
@@ -297,23 +315,10 @@ def _pair_object(pair: PairVerdict, times: Times) -> dict[str, Any]:
         "told_apart_in_by_other": [labels[x] for x in pair.differ_for_other],
         "act_differently_in": [labels[x] for x in pair.act_differently],
         "blind_in": [labels[x] for x in pair.blind],
-        "deadlock": None
-        if pair.deadlock is None
-        else {
-            "modes": [name(m) for m in pair.deadlock.modes],
-            "situations": [labels[x] for x in pair.deadlock.situations],
-        },
+        "deadlock": deadlock,
         "rates": [_rate_object(pair, rate) for rate in pair.rates],
         "rates_under_other": [_rate_object(pair, rate) for rate in pair.rates_under_other],
-        "steps": None
-        if time is None
-        else {
-            "mean": time.mean,
-            "error": time.error if math.isfinite(time.error) else None,
-            "unfinished": time.unfinished,
-            "horizon": time.horizon,
-            "below": times[pair.true].below,
-        },
+        "steps": steps,
     }
 
 
@@ -344,9 +349,8 @@ def print_sampled(name: str, verdict: SampledVerdict, note: str, as_json: bool) 
         outcome, code = verdict.outcome.name.lower(), EXIT_CODES[verdict.outcome]
         print_json(plain({"class": name, "outcome": outcome, "exit_code": code, "pairs": pairs}))
         return
-    (sign, _, style), console = _SIGNS[verdict.outcome], open_console()
-    console.print(Text.assemble((name, "bold"), ": checked by simulation, which is no proof\n"))
-    console.print(Text.assemble((f"{sign} ", style), (_HEADLINES[verdict.outcome], "bold")))
+    console = print_title(name, "checked by simulation, which is no proof\n")
+    console.print(_headline(verdict.outcome))
     if note:
         console.print(Text(note, style="yellow"))
     rows = tuple(tuple(pair.values()) for pair in pairs)
@@ -363,8 +367,8 @@ def print_bank(name: str, found: BankCheck, as_json: bool, exit_code: int) -> No
     if as_json:
         print_json({"bank": name, "exit_code": exit_code, **_bank_object(found)})
         return
-    console, names, every, pairs = open_console(), found.names, range(len(found.names)), []
-    console.print(Text.assemble((name, "bold"), f": {counted(len(names), 'plant model')}\n"))
+    names, every, pairs = found.names, range(len(found.names)), []
+    console = print_title(name, f"{counted(len(names), 'plant model')}\n")
     console.print(Text(found.summary()))
     has_limits = bool(np.isfinite(found.violations).any())
     marks = np.where(found.stable, "", " unstable")

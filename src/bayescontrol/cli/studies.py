@@ -1,9 +1,10 @@
 """The commands `list`, `run`, `reproduce` and `report`: run experiments, and write their pages."""
 
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, redirect_stdout, suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -15,29 +16,15 @@ from rich.text import Text
 from bayescontrol._support.files import create_folder, lock_folder
 from bayescontrol.cli import screen
 from bayescontrol.errors import counted
-from bayescontrol.lab.discovery import UnknownExperiment, find, from_anywhere, names, study_file
+from bayescontrol.lab import manifest as manifests
+from bayescontrol.lab import settings as lab_settings
+from bayescontrol.lab.discovery import UnknownExperiment, find, from_anywhere, names, split_name
 from bayescontrol.lab.experiment import Experiment, ExperimentFailed, all_ours_hold
-from bayescontrol.lab.manifest import (
-    AnyManifest,
-    NoResults,
-    Reproduction,
-    Sweep,
-    read_manifest,
-    write_manifest,
-)
+from bayescontrol.lab.manifest import AnyManifest, NoResults, Reproduction, Sweep
 from bayescontrol.lab.parallel import available_cores, dask_cluster
 from bayescontrol.lab.progress import live
 from bayescontrol.lab.runner import Result, conduct, run_replicas, wanted_runs
-from bayescontrol.lab.settings import (
-    InvalidSettings,
-    Point,
-    axes,
-    describe,
-    parse,
-    plain,
-    points,
-    values_of,
-)
+from bayescontrol.lab.settings import InvalidSettings, Point, plain
 from bayescontrol.lab.store import OtherResults, ResultStore, StoredResults, Study, manifest_of
 from bayescontrol.report import build, tables
 from bayescontrol.report.page import Section
@@ -50,17 +37,17 @@ _SCREEN: Final = 48
 _folder: Final = click.Path(path_type=Path)
 
 
-def _worker_options(default: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Add the options --workers and --dask to a command."""
-    dask = click.option(
-        "--dask", metavar="ADDRESS", help="Dask scheduler: tcp://HOST:PORT, or local."
-    )
-    workers = click.option(
-        "--workers",
-        type=click.IntRange(min=1),
-        help=f"Number of worker processes.  [default: {default}]",
-    )
-    return lambda command: workers(dask(command))
+# Options of both `run` and `reproduce`.
+_workers_option = partial(click.option, "--workers", type=click.IntRange(min=1))
+_dask_option = click.option(
+    "--dask", metavar="ADDRESS", help="Dask scheduler: tcp://HOST:PORT, or local."
+)
+_keep_stale_option = click.option(
+    "--keep-stale", is_flag=True, help="Use stored replicas even if the code has changed since."
+)
+_fresh_option = click.option(
+    "--fresh", is_flag=True, help="Discard the stored replicas first and run all of them."
+)
 
 
 @contextmanager
@@ -75,20 +62,9 @@ def _started_workers(
     if dask is None:
         yield workers
         return
-    files = [file.resolve() for file in map(study_file, studies) if file is not None]
+    files = [file.resolve() for file, _ in map(split_name, studies) if file is not None]
     with dask_cluster(dask, workers, files):
         yield None
-
-
-def _stale_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options --keep-stale and --fresh to a command."""
-    keep_stale = click.option(
-        "--keep-stale", is_flag=True, help="Use stored replicas even if the code has changed since."
-    )
-    fresh = click.option(
-        "--fresh", is_flag=True, help="Discard the stored replicas first and run all of them."
-    )
-    return keep_stale(fresh(command))
 
 
 def _require_out_for(keep_stale: bool, fresh: bool, out: Path | None) -> None:
@@ -101,9 +77,8 @@ def _require_out_for(keep_stale: bool, fresh: bool, out: Path | None) -> None:
 @click.argument("name", required=False)
 def list_(name: str | None) -> None:
     """List the experiments, or the settings of one: NAME, file.py or file.py:attribute."""
-    console = screen.open_console()
     if name is not None:
-        _show_settings(find(name), console)
+        _show_settings(find(name))
         return
     grid = Grid.grid(padding=(0, 3))
     for listed in names():
@@ -111,14 +86,14 @@ def list_(name: str | None) -> None:
             grid.add_row(Text(listed, style="bold"), Text(find(listed).summary))
         except UnknownExperiment as error:
             grid.add_row(Text(listed, style="bold"), Text(str(error), style="red"))
-    console.print(grid)
+    screen.open_console().print(grid)
     screen.print_message("bayescontrol list NAME shows the settings, bayescontrol run NAME runs it")
 
 
-def _show_settings(experiment: Experiment[Any], console: Console) -> None:
-    console.print(Text.assemble((experiment.name, "bold"), f": {experiment.summary}\n"))
+def _show_settings(experiment: Experiment[Any]) -> None:
+    console = screen.print_title(experiment.name, f"{experiment.summary}\n")
     grid = Grid("setting", "type", "default", "description", box=None, pad_edge=False)
-    fields = describe(experiment.settings)
+    fields = lab_settings.describe(experiment.settings)
     for field in fields:
         cells = (field.name, field.type, str(field.default), field.description)
         grid.add_row(*map(Text, cells))
@@ -151,8 +126,10 @@ def _show_settings(experiment: Experiment[Any], console: Console) -> None:
     multiple=True,
     help="Run at each of these values; repeat for a product of settings.",
 )
-@_worker_options(default="1")
-@_stale_options
+@_workers_option(help="Number of worker processes.  [default: 1]")
+@_dask_option
+@_keep_stale_option
+@_fresh_option
 @click.option(
     "--out",
     type=_folder,
@@ -180,9 +157,9 @@ def run(
     options = (("seed", seed), ("runs", runs), ("steps", steps))
     texts = _add_pairs({key: v for key, v in options if v is not None}, pairs)
     if sweeps:
-        chosen = points(experiment, texts, values_of(sweeps))
+        chosen = lab_settings.points(experiment, texts, lab_settings.values_of(sweeps))
     else:
-        chosen = (Point(parse(experiment.settings, texts), {}, ""),)
+        chosen = (Point(lab_settings.parse(experiment.settings, texts), {}, ""),)
     if fresh and out is not None:
         _discard((out / point.folder, Study.of(experiment, point.settings)) for point in chosen)
     with _started_workers(workers or (None if dask else 1), dask, [name]) as count:
@@ -240,7 +217,7 @@ class _Run:
         if self.as_json:
             screen.print_json(build.as_object(finished.result, finished.paths))
         else:
-            console = self._print_title()
+            console = screen.print_title(self.experiment.name, self.experiment.summary)
             console.print(Text(str(point.settings), style="dim"))
             _print_result(console, finished.result, has_page=self.out is not None)
             if self.out is not None:
@@ -250,38 +227,31 @@ class _Run:
     def sweep(self, points: Sequence[Point]) -> int:
         """Run all points and print their claims; return the exit code."""
         name, out = self.experiment.name, self.out
-        subfolders = tuple(point.folder for point in points)
-        manifest = Sweep(
-            experiment=name, found=self.found, sweep=axes(points), folders=subfolders, broken={}
-        )
-
-        def is_ours(existing: object) -> bool:
-            return isinstance(existing, Sweep) and existing.experiment == name
+        swept, folders = lab_settings.axes(points), tuple(point.folder for point in points)
+        manifest = Sweep(experiment=name, found=self.found, sweep=swept, folders=folders, broken={})
 
         done: list[_Finished] = []
         artifacts: tuple[Path, ...] = ()
-        with (
-            redirect_stdout(sys.stderr),
-            _exclusive_folder(out, is_ours) if out else nullcontext(),
-        ):
+        with redirect_stdout(sys.stderr), _exclusive_folder(out, Sweep, name):
             for position, point in enumerate(points, 1):
                 label = f"{name}, {point.label} ({position} of {len(points)})"
                 with _recorded_failure(point.folder, manifest.broken):
                     done.append(self.run_point(point, label))
             scores = [(item.point, item.result.score) for item in done]
             if out is not None:
-                written = write_manifest(out, manifest), build.write_sweep_claims(scores, out)
+                manifest_path = manifests.write_manifest(out, manifest)
+                claims_path = build.write_sweep_claims(scores, out)
                 title, sections = build.title_of(manifest), _sections(done)
                 index, *drawn = build.write_index(title, sections, out, manifest.broken)
-                artifacts = (*written, *drawn, index)
+                artifacts = (manifest_path, claims_path, *drawn, index)
         if self.as_json:
             objects = [build.as_object(item.result, item.paths) for item in done]
             content = {"experiment": name, "sweep": plain(manifest.sweep), "points": objects}
             screen.print_json({**content, "artifacts": [str(path) for path in artifacts]})
         else:
-            console = self._print_title()
+            console = screen.print_title(name, self.experiment.summary)
             for table in tables.sweep_tables(scores):
-                console.print(tables.table(table))
+                console.print(screen.table(table))
             if artifacts:
                 screen.print_report_path(artifacts[-1])
         return _exit_code(done, manifest.broken)
@@ -319,19 +289,15 @@ class _Run:
             assert store.manifest is not None  # written when all runs are finished
             return StoredResults(folder, store.manifest, columns)
 
-    def _print_title(self) -> Console:
-        """Print the name and summary of the experiment; return the console."""
-        console = screen.open_console()
-        console.print(Text.assemble((self.experiment.name, "bold"), f": {self.experiment.summary}"))
-        return console
-
 
 @click.command()
 @click.argument("more", metavar="[NAME]...", nargs=-1)
 @click.option("--quick/--full", default=True, help="Quick size (minutes) or the size in the paper.")
 @click.option("--only", metavar="NAME,...", multiple=True, help="Run only these experiments.")
-@_worker_options(default="every core")
-@_stale_options
+@_workers_option(help="Number of worker processes.  [default: every core]")
+@_dask_option
+@_keep_stale_option
+@_fresh_option
 @click.option("--out", type=_folder, default=Path("report"), show_default=True)
 @screen.json_option()
 def reproduce(
@@ -357,7 +323,7 @@ def reproduce(
     workers = workers or (None if dask else available_cores())
     done: list[_Finished] = []
     with (
-        _exclusive_folder(out, lambda existing: isinstance(existing, Reproduction)),
+        _exclusive_folder(out, Reproduction),
         _started_workers(workers, dask, chosen) as count,
     ):
         # Fail before the first run if a folder holds the results of other settings.
@@ -374,13 +340,13 @@ def reproduce(
                 done.append(command.run_point(point, label))
         tried = tuple(dict.fromkeys((*(e.name for e in chosen.values()), *broken)))
         manifest = Reproduction(folders=tried, broken=broken)
-        write_manifest(out, manifest)
+        manifests.write_manifest(out, manifest)
         index, *_ = build.write_index(build.title_of(manifest), _sections(done), out, broken)
     if as_json:
         objects = [build.as_object(item.result, item.paths) for item in done]
         screen.print_json({"experiments": objects, "artifacts": [str(index)]})
     else:
-        screen.open_console().print(tables.overview([item.result for item in done]))
+        screen.open_console().print(screen.overview([item.result for item in done]))
         screen.print_report_path(index)
     sys.exit(_exit_code(done, broken))
 
@@ -422,21 +388,27 @@ def _discard(results: Iterable[tuple[Path, Study]]) -> None:
 
 
 @contextmanager
-def _exclusive_folder(folder: Path, is_ours: Callable[[AnyManifest], bool]) -> Iterator[None]:
+def _exclusive_folder(
+    folder: Path | None, kind: type[AnyManifest], experiment: str = ""
+) -> Iterator[None]:
     """Lock a folder for the results of several experiments or settings, until the block ends.
 
-    Creates the folder if it is missing. Raises `OtherResults` if the folder already holds results
-    whose manifest `is_ours` does not accept. Stores the folder in the click context.
+    Creates the folder if it is missing. Raises `OtherResults` if it already holds results of
+    another kind, or of another experiment than `experiment`. Stores the folder in the click
+    context. Does nothing without a folder.
     """
+    if folder is None:
+        yield
+        return
     create_folder(folder)
     with lock_folder(folder):
         with suppress(NoResults):
-            existing = read_manifest(folder)
-            if not is_ours(existing):
-                if isinstance(existing, Reproduction):
-                    what = counted(len(existing.folders), "experiment")
-                else:
-                    what = existing.experiment
+            existing = manifests.read_manifest(folder)
+            if isinstance(existing, Reproduction):
+                found, what = "", counted(len(existing.folders), "experiment")
+            else:
+                found = what = existing.experiment
+            if not isinstance(existing, kind) or found != experiment:
                 raise OtherResults(
                     f"{folder} already holds the results of {what} "
                     f"({existing.__struct_config__.tag}): choose another folder, or delete this one"
@@ -457,10 +429,10 @@ def _recorded_failure(name: str, broken: dict[str, str]) -> Iterator[None]:
 
 def _print_result(console: Console, result: Result, *, has_page: bool) -> None:
     """Print the claims of a result and its first tables, about one screen in all."""
-    claims = tables.claims_table(result)
+    claims = screen.claims_table(result)
     lines = len(console.render_lines(claims))
     console.print(claims)
-    for position, content in enumerate(map(tables.table, result.score.tables)):
+    for position, content in enumerate(map(screen.table, result.score.tables)):
         lines += len(console.render_lines(content))
         if lines > _SCREEN:
             more = counted(len(result.score.tables) - position, "more table")

@@ -106,7 +106,7 @@ class AgentComparison:
         return 1 + sum(winner != name for winner in winners)
 
     def _note(self) -> str:
-        """Return what the tests say."""
+        """Explain the ranks, or why there are none."""
         count = len(self.curves)
         if self._runs_are_identical():
             return (
@@ -203,7 +203,7 @@ def compare(
     if not isinstance(agents, Mapping):
         raise TypeError(f"agents={agents!r}: expected a dictionary {{'name': function, ...}}")
     least = least_runs(math.comb(len(agents), 2)) if len(agents) > 1 else 1
-    if len(agents) > 1 and runs < least:
+    if runs < least:
         raise ValueError(
             f"runs={runs}: at least {least} runs are needed to tell {len(agents)} agents apart. "
             "For a quick look, use fewer steps, or one agent at a time"
@@ -294,15 +294,15 @@ class _Plan:
 
 def _learners(agent: object) -> dict[int, object]:
     """Return the agent and the objects inside it that observe, also inside wrappers, by id."""
-    found, left = dict[int, object](), [agent]
-    while left:
-        thing = left.pop()
-        if isinstance(thing, list | tuple):
-            left += thing
-        elif hasattr(type(thing), "observe") and id(thing) not in found:
-            found[id(thing)] = thing
+    found, pending = dict[int, object](), [agent]
+    while pending:
+        item = pending.pop()
+        if isinstance(item, list | tuple):
+            pending += item
+        elif hasattr(type(item), "observe") and id(item) not in found:
+            found[id(item)] = item
             # The prior of a changing belief does not learn.
-            left += [v for name, v in getattr(thing, "__dict__", {}).items() if name != "prior"]
+            pending += [v for name, v in getattr(item, "__dict__", {}).items() if name != "prior"]
     return found
 
 

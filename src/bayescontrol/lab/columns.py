@@ -16,7 +16,7 @@ import os
 import zipfile
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, BinaryIO, Final, TypeAlias
+from typing import IO, Any, BinaryIO, Final, TypeAlias
 
 import msgspec
 import numpy as np
@@ -63,16 +63,18 @@ class SealedFile:
 
     def layout(self) -> Layout:
         """Return names, types and shapes of the columns, in order."""
+        layout = {}
         with zipfile.ZipFile(self.path) as archive:
-            names = [name.removesuffix(".npy") for name in archive.namelist()]
-            return {name: self._read_npy_header(archive, name)[:2] for name in names}
+            for name in archive.namelist():
+                with archive.open(name) as member:
+                    layout[name.removesuffix(".npy")] = self._read_npy_header(member)
+        return layout
 
     def blocks(self, name: str) -> Iterator[tuple[range, AnyArray]]:
         """Yield the rows of a column with their runs, one block at a time."""
         try:
             with zipfile.ZipFile(self.path) as archive, archive.open(f"{name}.npy") as member:
-                dtype, shape, offset = self._read_npy_header(archive, name)
-                member.read(offset)  # skip the header
+                dtype, shape = self._read_npy_header(member)
                 row_bytes = dtype.itemsize * int(np.prod(shape, dtype=np.int64))
                 block_rows = max(1, _BLOCK // max(1, row_bytes))
                 for first in range(0, len(self.runs), block_rows):
@@ -82,16 +84,14 @@ class SealedFile:
         except (OSError, EOFError, KeyError, zipfile.BadZipFile) as error:
             raise Damaged(f"{self.path} was changed while it was in use: {error}") from error
 
-    def _read_npy_header(
-        self, archive: zipfile.ZipFile, name: str
-    ) -> tuple[np.dtype[Any], tuple[int, ...], int]:
-        """Return type and shape of a row, and the offset of the first row in the member."""
-        with archive.open(f"{name}.npy") as member:
-            np.lib.format.read_magic(member)  # skip the magic number; the version is always 1.0
-            shape, is_fortran, dtype = np.lib.format.read_array_header_1_0(member)
-            if dtype.hasobject or is_fortran or shape[:1] != (len(self.runs),):
-                raise Damaged(f"{self.path}: column {name!r} does not hold {len(self.runs)} runs")
-            return dtype, shape[1:], member.tell()
+    def _read_npy_header(self, member: IO[bytes]) -> tuple[np.dtype[Any], tuple[int, ...]]:
+        """Return type and shape of a row; the file position is then at the first row."""
+        np.lib.format.read_magic(member)  # skip the magic number; the version is always 1.0
+        shape, is_fortran, dtype = np.lib.format.read_array_header_1_0(member)
+        if dtype.hasobject or is_fortran or shape[:1] != (len(self.runs),):
+            name, runs = str(member.name).removesuffix(".npy"), len(self.runs)
+            raise Damaged(f"{self.path}: column {name!r} does not hold {runs} runs")
+        return dtype, shape[1:]
 
 
 def write_sealed(path: Path, columns: Columns, header: Header) -> SealedFile:
@@ -242,10 +242,6 @@ def ranges_of(runs: Iterable[int]) -> list[range]:
     >>> ranges_of([0, 1, 2, 5, 20, 21])
     [range(0, 3), range(5, 6), range(20, 22)]
     """
-    found: list[range] = []
-    for run in sorted(runs):
-        if found and found[-1].stop == run:
-            found[-1] = range(found[-1].start, run + 1)
-        else:
-            found.append(range(run, run + 1))
-    return found
+    numbers = np.array(sorted(runs), np.int64)
+    groups = np.split(numbers, np.flatnonzero(np.diff(numbers) > 1) + 1)
+    return [range(int(group[0]), int(group[-1]) + 1) for group in groups if group.size]

@@ -44,9 +44,9 @@ def find(name: str) -> Experiment[Any]:
     Traceback (most recent call last):
     bayescontrol.lab.discovery.UnknownExperiment: no experiment is called 'no-such-study'...
     """
-    file = study_file(name)
+    file, attribute = split_name(name)
     if file is not None:
-        return _load_file(file, _attribute(name))[1]
+        return _load_file(file, attribute)[1]
     points = {point.value: point for point in entry_points(group=_GROUP) if point.name == name}
     if not points:
         known = names()
@@ -71,25 +71,20 @@ def from_anywhere(name: str) -> str:
     >>> Path(from_anywhere("my_study.py:coin")).is_absolute()
     True
     """
-    file, attribute = study_file(name), _attribute(name)
+    file, attribute = split_name(name)
     if file is None:
         return name
     return f"{file.resolve()}:{attribute or _load_file(file, attribute)[0]}"
 
 
-def study_file(name: str) -> Path | None:
-    """Return the file of `file.py` or `file.py:attribute`, or None for a registered name.
+def split_name(name: str) -> tuple[Path | None, str]:
+    """Split `file.py:attribute` or `file.py`; a registered name has no file.
 
-    >>> study_file("my_study.py:coin").name, study_file("my_study.py").name, study_file("chain")
-    ('my_study.py', 'my_study.py', None)
+    >>> [split_name(name)[1] for name in ("my_study.py:coin", "my_study.py")], split_name("chain")
+    (['coin', ''], (None, ''))
     """
-    path = name if name.endswith(".py") else name.rpartition(":")[0]
-    return Path(path) if path.endswith(".py") else None
-
-
-def _attribute(name: str) -> str:
-    """Return the attribute of `file.py:attribute`, or an empty text."""
-    return "" if name.endswith(".py") else name.rpartition(":")[2]
+    path, _, attribute = (name, "", "") if name.endswith(".py") else name.rpartition(":")
+    return (Path(path), attribute) if path.endswith(".py") else (None, "")
 
 
 def _load_entry_point(point: EntryPoint) -> Experiment[Any]:

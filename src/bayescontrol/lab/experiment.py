@@ -14,7 +14,6 @@ run can change are `exact`.
 import dataclasses
 import re
 import sys
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -159,19 +158,6 @@ def all_ours_hold(claims: Iterable[Claim]) -> bool:
     False
     """
     return all(claim.verdict != "fails" for claim in claims)
-
-
-def tally(claims: Iterable[Claim]) -> dict[ClaimSource, dict[ClaimVerdict, int]]:
-    """Count claims by source and verdict.
-
-    >>> tally([Claim("x", "x is 1", "ours", 1.0, 1.0, None, True)])
-    {'paper': {}, 'ours': {'holds': 1}}
-    """
-    counts = Counter((claim.source, claim.verdict) for claim in claims)
-    return {
-        source: {v: counts[source, v] for v in get_args(ClaimVerdict) if counts[source, v]}
-        for source in get_args(ClaimSource)
-    }
 
 
 @dataclass(frozen=True)

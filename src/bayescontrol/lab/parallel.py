@@ -32,8 +32,8 @@ from bayescontrol.errors import BayesControlError, MissingCapability, needs_extr
 A = TypeVar("A")
 T = TypeVar("T")
 
-#: In seconds: the longest wait for a Dask scheduler and for its first worker, and the time between
-#: two looks of a worker at its parent.
+#: In seconds: the longest wait for a Dask scheduler and for its first worker, and how often a
+#: worker checks whether its parent is alive.
 _SCHEDULER_TIMEOUT: Final = 10.0
 _WORKER_TIMEOUT: Final = 30.0
 _PARENT_POLL: Final = 0.5
@@ -156,16 +156,16 @@ def dask_cluster(
                 plugin.name = f"bayescontrol-{file.name}"
                 client.register_plugin(plugin)
         except (OSError, TimeoutError, ValueError) as error:
-            raise ClusterUnavailable(_unavailable_message(address, error)) from error
+            if "worker" in str(error):
+                raise ClusterUnavailable(
+                    f"the Dask cluster at {address} has no workers: start some, or use --workers"
+                ) from error
+            raise ClusterUnavailable(
+                f"no Dask scheduler answers at {address} ({error}): start one with "
+                "`dask scheduler`, or use --dask local"
+            ) from error
         stack.enter_context(parallel_config(backend=_dask_backend(client)))
         yield
-
-
-def _unavailable_message(address: str, error: BaseException) -> str:
-    if "worker" in str(error):
-        return f"the Dask cluster at {address} has no workers: start some, or use --workers"
-    hint = "start one with `dask scheduler`, or use --dask local"
-    return f"no Dask scheduler answers at {address} ({error}): {hint}"
 
 
 def _dask_backend(client: Any) -> Any:
@@ -184,9 +184,9 @@ def _dask_backend(client: Any) -> Any:
             return future
 
         def retrieve_result_callback(self, out: Any) -> Any:
-            return (
-                out.result() if isinstance(out, Future) else super().retrieve_result_callback(out)
-            )
+            if isinstance(out, Future):
+                return out.result()
+            return super().retrieve_result_callback(out)
 
     return DaskBackend(client=client)
 

@@ -13,10 +13,13 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import IO, TYPE_CHECKING, Any, Protocol
+from typing import IO, TYPE_CHECKING, Any, Final, Protocol
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+#: Least number of seconds between two lines.
+_LINE_INTERVAL: Final = 3.0
 
 
 class Progress(Protocol):
@@ -71,7 +74,7 @@ def live(label: str, console: "Console | None" = None) -> Iterator[Progress]:
 
 
 class Lines:
-    """Write plain lines with done, rate and time left, at most one every `every` seconds.
+    """Write plain lines with done, rate and time left, at most one every three seconds.
 
     >>> import sys
     >>> lines = Lines("chain", sys.stdout, clock=iter((0, 4, 8, 12)).__next__)
@@ -84,13 +87,9 @@ class Lines:
     """
 
     def __init__(
-        self,
-        label: str,
-        file: IO[str],
-        every: float = 3.0,
-        clock: Callable[[], float] = time.monotonic,
+        self, label: str, file: IO[str], clock: Callable[[], float] = time.monotonic
     ) -> None:
-        self._label, self._file, self._every, self._clock = label, file, every, clock
+        self._label, self._file, self._clock = label, file, clock
         self._started = self._written = 0.0
         self._first_group: tuple[int, float] | None = None
 
@@ -103,7 +102,7 @@ class Lines:
             self._write(f"{total} runs to do")
             return
         first_done, first_time = self._first_group = self._first_group or (done, now)
-        if done < total and now - self._written < self._every:
+        if done < total and now - self._written < _LINE_INTERVAL:
             return
         self._written = now
         if done == total:

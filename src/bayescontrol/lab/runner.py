@@ -125,8 +125,8 @@ def run_replicas(
     if workers is not None and workers < 1:
         raise InvalidSettings(f"workers={workers}: there must be at least one worker")
     job = Job(experiment.name, experiment.run, settings)
-    sink = _Memory(experiment.name) if store is None else store
-    missing, sizer, done = sink.missing(wanted), GroupSizer(), 0
+    missing = [wanted] if store is None else store.missing(wanted)
+    in_memory, sizer, done = list[RowsInMemory](), GroupSizer(), 0
     total = sum(map(len, missing))
     if total:
         display = progress or Silent()
@@ -137,14 +137,17 @@ def run_replicas(
         with closing(_run_groups(job, split_runs(missing, size), workers)) as groups:
             for group in groups:
                 if group.runs:
-                    sink.put(group.runs, group.columns, group.provenance)
+                    if store is None:
+                        in_memory.append(RowsInMemory(group.runs, group.columns))
+                    else:
+                        store.put(group.runs, group.columns, group.provenance)
                 if group.error is not None:
                     raise group.error from group.cause
                 nbytes = sum(array.nbytes for array in group.columns.values())
                 sizer.record(len(group.runs), group.seconds, nbytes)
                 done += len(group.runs)
                 display.advance(done, total)
-    return sink.finish(wanted)
+    return assemble(experiment.name, wanted, in_memory) if store is None else store.finish(wanted)
 
 
 def wanted_runs(experiment: Experiment[S], settings: S) -> range:
@@ -269,23 +272,6 @@ def split_runs(runs: Sequence[range], size: Callable[[int], int]) -> Iterator[ra
             yield group
             rest = rest[len(group) :]
             left -= len(group)
-
-
-class _Memory:
-    """Collects groups in memory; used instead of a store."""
-
-    def __init__(self, name: str) -> None:
-        self._name = name
-        self._groups: list[RowsInMemory] = []
-
-    def missing(self, wanted: range) -> list[range]:
-        return [wanted]
-
-    def put(self, runs: range, columns: Columns, provenance: Provenance) -> None:
-        self._groups.append(RowsInMemory(runs, columns))
-
-    def finish(self, wanted: range) -> Columns:
-        return assemble(self._name, wanted, self._groups)
 
 
 def _run_groups(

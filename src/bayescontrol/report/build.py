@@ -87,11 +87,12 @@ def section(result: Result, folder: Path) -> Section:
     return Section(replace(result, columns={}), plain(result.settings), charts)
 
 
-def _save_charts(charts: Mapping[str, Chart], folder: Path) -> None:
+def _save_charts(charts: Mapping[str, Chart], folder: Path) -> list[Path]:
+    """Write each chart as PNG and PDF; return the files."""
     create_folder(folder)
     with writing_to(folder):
-        for name, chart in charts.items():
-            figures.save(chart, folder / name)
+        saved = (figures.save(chart, folder / name) for name, chart in charts.items())
+        return [path for paths in saved for path in paths]
 
 
 def charts_of(result: Result) -> dict[str, Chart]:
@@ -119,16 +120,15 @@ def write_page(section: Section, folder: Path) -> Path:
 
 
 def write_index(
-    title: str, sections: Sequence[Section], folder: Path, broken: Mapping[str, str] | None = None
+    title: str, sections: Sequence[Section], folder: Path, broken: Mapping[str, str] = {}
 ) -> tuple[Path, ...]:
     """Write the index of several results to FOLDER/index.html, and the figures of a sweep.
 
     Returns the paths, the index first.
     """
     charts = sweep_charts(sections)
-    _save_charts(charts, folder)
-    content = index(title, sections, versions(), broken or {}, charts).encode()
-    pictures = (folder / f"{name}.{kind}" for name in charts for kind in ("png", "pdf"))
+    pictures = _save_charts(charts, folder)
+    content = index(title, sections, versions(), broken, charts).encode()
     return (write_file(folder / _PAGE, content), *pictures)
 
 

@@ -13,13 +13,11 @@ experiment is escaped. The same results give the same bytes.
 """
 
 from base64 import b64encode
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from html import escape
 from importlib import resources
-from itertools import count, zip_longest
-from types import MappingProxyType
+from itertools import zip_longest
 from typing import Any, Final
 from urllib.parse import quote
 
@@ -71,7 +69,6 @@ def page(section: Section, versions: Mapping[str, str]) -> str:
     paper, ours = ([c for c in score.claims if c.source == source] for source in tables.HEADINGS)
     title = experiment.name + (f", {section.heading}" if section.swept else "")
     back = "../" * len(section.folder.split("/"))
-    charts = section.charts, section.charts.values(), count()
     is_of_paper = bool(paper) or any(chart.paper for chart in section.charts.values())
     has_failed = any(claim.verdict == "fails" for claim in ours)
     checks = _details(tables.summary(ours, _mark)["ours"], _claims(ours), is_open=has_failed)
@@ -80,9 +77,9 @@ def page(section: Section, versions: Mapping[str, str]) -> str:
         f"<h1>{escape(title)}</h1>\n<p>{escape(experiment.summary)}</p>",
         f'<p class="fails">{escape(section.warning)}</p>' if section.warning else "",
         _part(tables.HEADINGS["paper"][0], _claims(paper)),
-        _part("Figures", *map(partial(_figure, is_of_paper=is_of_paper), *charts)),
+        _part("Figures", *_figures(section.charts, is_of_paper)),
         _part("Tables", *map(_table, score.tables)),
-        _part(tables.HEADINGS["ours"][0], checks, _left_out([section])),
+        _part(tables.HEADINGS["ours"][0], checks, _remark(tables.left_out([section.result]))),
         _part(
             "Settings and provenance",
             _details("Settings", _settings(section)),
@@ -90,10 +87,6 @@ def page(section: Section, versions: Mapping[str, str]) -> str:
         ),
     )
     return _document(title, body, versions)
-
-
-def _left_out(sections: Sequence[Section]) -> str:
-    return _remark("", tables.left_out(section.result for section in sections))
 
 
 def _part(heading: str, *content: str) -> str:
@@ -105,8 +98,8 @@ def index(
     title: str,
     sections: Sequence[Section],
     versions: Mapping[str, str],
-    broken: Mapping[str, str] = MappingProxyType({}),
-    charts: Mapping[str, Chart] = MappingProxyType({}),
+    broken: Mapping[str, str] = {},
+    charts: Mapping[str, Chart] = {},
 ) -> str:
     """Return the index of several results as HTML; `broken` maps failed parts to their errors.
 
@@ -124,10 +117,10 @@ def index(
         f"<p>{of_paper}Our own checks: {counts['ours']}.</p>",
         f'<h2 class="fails">Broken</h2>{_definition_list(broken)}' if broken else "",
         f'<h2 class="fails">Warnings</h2>{_definition_list(warnings)}' if warnings else "",
-        *map(_figure, charts, charts.values(), count()),
+        *_figures(charts),
         _comparison_table(swept) if swept else _overview(sections),
         _not_confirmed(sections),
-        _left_out(sections),
+        _remark(tables.left_out(section.result for section in sections)),
         _sweep_part(swept) if swept else _paper_part(sections),
     )
     return _document(title, body, versions)
@@ -184,7 +177,7 @@ def _link_cell(section: Section) -> str:
 def _not_confirmed(sections: Sequence[Section]) -> str:
     """Return a table of the claims that are not reproduced and the checks that have not passed."""
     rows = [
-        f"<tr>{_link_cell(section)}<td>{escape(claim.claim)}{_remark('', claim.explanation)}</td>"
+        f"<tr>{_link_cell(section)}<td>{escape(claim.claim)}{_remark(claim.explanation)}</td>"
         f'<td data-name="verdict">{_mark(claim.verdict, tables.verdict_of(claim))}</td></tr>'
         for section in sections
         for claim in section.result.score.claims
@@ -222,13 +215,13 @@ def _claims(claims: Sequence[Claim]) -> str:
         return ""
     source = claims[0].source
     names = (tables.HEADINGS[source][1], "exact", "simulated")
-    places = ("section",) if source == "paper" else ()
+    has_place = source == "paper"
     rows = (
         "<tr>"
-        + "".join(f'<td class="place">{escape(claim.place)}</td>' for _ in places)
+        + (f'<td class="place">{escape(claim.place)}</td>' if has_place else "")
         + f'<td class="about"><b>{escape(claim.name)}</b><br>{escape(claim.claim)}'
-        + _remark("", claim.explanation)
-        + _remark("Threshold: ", claim.threshold_origin)
+        + _remark(claim.explanation)
+        + _remark(claim.threshold_origin, "Threshold: ")
         + "</td>"
         + "".join(
             f'<td class="n{" long" * (len(text) > _LONG)}" data-name="{name}">{escape(text)}</td>'
@@ -237,11 +230,11 @@ def _claims(claims: Sequence[Claim]) -> str:
         + f'<td data-name="verdict">{_mark(claim.verdict, tables.verdict_of(claim))}</td></tr>'
         for claim in claims
     )
-    is_numeric = (*(False for _ in places), False, True, True, True, False)
-    return _grid((*places, "claim", *names, "verdict"), rows, "claims", is_numeric)
+    header = (*["section"] * has_place, "claim", *names, "verdict")
+    return _grid(header, rows, "claims", [name in names for name in header])
 
 
-def _remark(label: str, text: str) -> str:
+def _remark(text: str, label: str = "") -> str:
     return f'<i class="reason">{label}{escape(text)}</i>' if text else ""
 
 
@@ -275,19 +268,21 @@ def _picture(section: Section, name: str, caption: str) -> str:
     )
 
 
-def _figure(name: str, chart: Chart, number: int, is_of_paper: bool = False) -> str:
-    stem = quote(name)
-    remark = "Not a figure of the paper. " * (is_of_paper and not chart.paper) + chart.remark
-    note = f'<p class="note">{escape(remark)}</p>' if remark else ""
-    description = escape("; ".join(_describe_panel(panel, chart) for panel in chart.panels))
-    return (
-        f'<figure id="{stem}"><figcaption><h3>{escape(chart.title)}</h3>{note}</figcaption>\n'
-        f'<div class="plot" tabindex="0" role="group" aria-label="{description}">'
-        f"{figures.svg(chart, f'f{number}')}</div>\n"
-        f'<p class="read"><b>How to read this.</b> {escape(chart.how_to_read)}</p>\n'
-        f'<p class="files">For print: <a href="{stem}.pdf">PDF</a>, '
-        f'<a href="{stem}.png">PNG</a></p></figure>'
-    )
+def _figures(charts: Mapping[str, Chart], is_of_paper: bool = False) -> Iterator[str]:
+    """Yield each chart with its caption; on a page about the paper, mark those it does not have."""
+    for number, (name, chart) in enumerate(charts.items()):
+        stem = quote(name)
+        remark = "Not a figure of the paper. " * (is_of_paper and not chart.paper) + chart.remark
+        note = f'<p class="note">{escape(remark)}</p>' if remark else ""
+        description = escape("; ".join(_describe_panel(panel, chart) for panel in chart.panels))
+        yield (
+            f'<figure id="{stem}"><figcaption><h3>{escape(chart.title)}</h3>{note}</figcaption>\n'
+            f'<div class="plot" tabindex="0" role="group" aria-label="{description}">'
+            f"{figures.svg(chart, f'f{number}')}</div>\n"
+            f'<p class="read"><b>How to read this.</b> {escape(chart.how_to_read)}</p>\n'
+            f'<p class="files">For print: <a href="{stem}.pdf">PDF</a>, '
+            f'<a href="{stem}.png">PNG</a></p></figure>'
+        )
 
 
 def _describe_panel(panel: Panel, chart: Chart) -> str:

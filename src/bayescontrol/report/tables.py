@@ -1,4 +1,4 @@
-"""Format numbers, claims and tables; print claims and tables on a terminal.
+"""Format numbers, claims and tables as text.
 
     28.21 ± 0.22      the error to two digits, the value to the same place
     0.5 ± 1e-12       a tolerance far below the value: only its order of magnitude
@@ -6,31 +6,21 @@
     0.600, 0.616 ± 0.015      an expected value has as many decimals as ours
 
 A claim of the paper is reproduced, refuted, not comparable or undecided. A check of ours has passed
-or failed, or is undecided. rich is imported when a table is printed.
+or failed, or is undecided.
 """
 
 import math
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from itertools import product
+from typing import Final, NamedTuple, get_args
 
-from bayescontrol.errors import needs_extra
-from bayescontrol.lab.experiment import Claim, ClaimSource, ClaimVerdict, Score, Table, tally
+from bayescontrol.lab.experiment import Claim, ClaimSource, ClaimVerdict, Score, Table
 from bayescontrol.lab.runner import Result
 from bayescontrol.lab.settings import Point
 
-if TYPE_CHECKING:
-    from rich.console import RenderableType
-
-#: The style of each verdict on a terminal.
-_STYLES: Final[Mapping[ClaimVerdict, str]] = {
-    "holds": "green",
-    "refuted": "yellow",
-    "not comparable": "dim",
-    "undecided": "cyan",
-    "fails": "bold red",
-}
 #: Words for verdicts that depend on the source; the others are shown as they are.
 _WORDS: Final[Mapping[tuple[ClaimSource, ClaimVerdict], str]] = {
     ("paper", "holds"): "reproduced",
@@ -169,12 +159,12 @@ def summary(
     >>> summary([Claim("x", "x is 1", "ours", 1.0, 1.0, None, True)])
     {'paper': 'none', 'ours': '1 passed'}
     """
-    found: dict[ClaimSource, str] = {}
-    for source, counts in tally(claims).items():
-        words = {verdict: _WORDS.get((source, verdict), verdict) for verdict in counts}
-        marked = (mark(verdict, f"{n} {words[verdict]}") for verdict, n in counts.items())
-        found[source] = ", ".join(marked) or "none"
-    return found
+    counts = Counter((claim.source, claim.verdict) for claim in claims)
+    texts: dict[ClaimSource, list[str]] = {source: [] for source in get_args(ClaimSource)}
+    for source, verdict in product(get_args(ClaimSource), get_args(ClaimVerdict)):
+        if n := counts[source, verdict]:
+            texts[source].append(mark(verdict, f"{n} {_WORDS.get((source, verdict), verdict)}"))
+    return {source: ", ".join(found) or "none" for source, found in texts.items()}
 
 
 def left_out(results: Iterable[Result]) -> str:
@@ -228,80 +218,3 @@ def merged_tables(scores: Iterable[tuple[Mapping[str, object], Score]]) -> list[
             rows = (*merged.rows, *((*values, *row) for row in table.rows))
             found[table.title, header] = replace(merged, rows=rows)
     return list(found.values())
-
-
-def claims_table(result: Result) -> "RenderableType":
-    """Return the claims of one result: those of the paper in full, our checks in a line each."""
-    rich, parts = _rich(), []
-    text = rich.text.Text
-    for source, (heading, expected) in HEADINGS.items():
-        claims = [claim for claim in result.score.claims if claim.source == source]
-        grid = _grid(heading)
-        grid.add_column("verdict", no_wrap=True)
-        grid.add_column("claim", overflow="fold", ratio=1)
-        for name in (expected, "exact", "simulated"):
-            grid.add_column(name, justify="right", overflow="fold")
-        for claim in claims:
-            verdict = text(verdict_of(claim), _STYLES[claim.verdict])
-            about = f" ({claim.place})\n{claim.claim}" if source == "paper" else ""
-            if claim.reason and not claim.holds:
-                about += f"\n{claim.explanation}"
-            label = text.assemble((claim.name, "bold"), about)
-            grid.add_row(verdict, label, *map(text, numbers_of(claim)))
-        parts += [grid] if claims else []
-    return rich.console.Group(*parts)  # type: ignore[no-any-return]
-
-
-def overview(results: Sequence[Result]) -> "RenderableType":
-    """Return a line for each result, and a line for each claim that is not confirmed."""
-    rich = _rich()
-    text, grid = rich.text.Text, _grid("Claims")
-    claims = [claim for result in results for claim in result.score.claims]
-    for name in ("experiment", "of the paper", "our own checks"):
-        grid.add_column(name, overflow="fold")
-    for result in results:
-        grid.add_row(text(result.experiment.name), *summary(result.score.claims).values())
-    grid.add_section()
-    grid.add_row("all", *summary(claims).values(), style="bold")
-    lines = [
-        text.assemble(
-            (f"  {verdict_of(claim)}  ", _STYLES[claim.verdict]),
-            (f"{result.experiment.name}, {claim.name}: ", "bold"),
-            claim.explanation or claim.claim,
-            no_wrap=True,
-            overflow="ellipsis",
-        )
-        for result in results
-        for claim in result.score.claims
-        if not claim.holds
-    ]
-    rest = [text(line)] if (line := left_out(results)) else []
-    return rich.console.Group(grid, *lines, *rest)  # type: ignore[no-any-return]
-
-
-def table(content: Table) -> "RenderableType":
-    """Return a table of an experiment, with numbers aligned to the right."""
-    rich = _rich()
-    text, grid, columns = rich.text.Text, _grid(content.title), columns_of(content)
-    for name, column in zip(content.header, columns, strict=True):
-        side = "right" if column.is_numeric else "left"
-        grid.add_column(text(name), justify=side, overflow="fold")
-    for row in zip(*(column.cells for column in columns), strict=True):
-        grid.add_row(*map(text, row))
-    notes = [text("  " + content.note, style="dim")] if content.note else []
-    return rich.console.Group(grid, *notes)  # type: ignore[no-any-return]
-
-
-def _rich() -> Any:
-    with needs_extra("printing tables", "rich", "lab"):
-        import rich.box
-        import rich.console
-        import rich.table
-        import rich.text
-    return rich
-
-
-def _grid(title: str) -> Any:
-    rich = _rich()
-    heading = rich.text.Text(title, style="bold")
-    return rich.table.Table(title=heading, title_justify="left", box=rich.box.SIMPLE_HEAD)
