@@ -1,4 +1,4 @@
-"""What the experiments share: settings, tests of means, and the claims and tables they all make.
+"""Shared by the experiments: settings, tests of means, and functions that make claims and tables.
 
     @dataclass(frozen=True)
     class Settings(Size):
@@ -31,7 +31,7 @@ import numpy.typing as npt
 from msgspec import Meta
 
 from bayescontrol import TabularModes
-from bayescontrol._arrays import ArrayLike, FloatArray
+from bayescontrol._arrays import ArrayLike, FloatArray, IntArray
 from bayescontrol.lab import Claim, Columns, Score, Table, mean_and_error, wilson
 from bayescontrol.report.tables import with_error
 from bayescontrol.seeding import Stream
@@ -49,6 +49,7 @@ MINIMUM_RUNS: Final = "number of replicas; with fewer, chance could explain ever
 ROUNDING: Final = 1e-12
 #: The origin of the threshold `ROUNDING`, for claims.
 ROUNDING_ORIGIN: Final = f"theory, {ROUNDING:g} allowed for rounding"
+#: Means that differ from their expected values by less count as equal.
 _EXACT: Final = 1e-9
 #: Weights below this are shown as "below 1e-12".
 _SMALL: Final = 1e-12
@@ -93,6 +94,16 @@ def by_names(
 def without_nan(column: FloatArray) -> FloatArray:
     """Return the runs in which the column was measured."""
     return np.asarray(column[~np.isnan(column).any(axis=tuple(range(1, column.ndim)))])
+
+
+def log_spaced(last: int, per_decade: int) -> IntArray:
+    """Return steps from 1 to the last, `per_decade` of them in each decade.
+
+    >>> log_spaced(100, per_decade=2)
+    array([  1,   3,  10,  32, 100])
+    """
+    back = np.arange(0, per_decade * np.log10(last) + 1e-9)
+    return np.unique((last * 10.0 ** (-back / per_decade)).round().astype(np.int64))
 
 
 def window_means(runs: FloatArray, width: int) -> FloatArray:
@@ -412,9 +423,10 @@ class Rows(NamedTuple):
 
 
 class Scored:
-    """The claims of an experiment, if there are at least `fewest` runs, and its tables.
+    """The `score` of an experiment, from a function that makes its claims and one for each table.
 
-    The docstring of a function for a table is the title of the table and its note.
+    Claims are made if there are at least `fewest` runs. The docstring of a function for a table is
+    the title of the table and its note.
     """
 
     def __init__(

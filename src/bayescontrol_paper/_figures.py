@@ -1,4 +1,4 @@
-"""What the figures of the experiments share: titles, captions, and series over the runs.
+"""Shared by the figures of the experiments: titles, captions, and series over the runs.
 
     def regret(settings: Settings, columns: Columns) -> Figure:
         \"\"\"Regret
@@ -48,7 +48,7 @@ class Figure(NamedTuple):
 
 
 class Figures:
-    """The figures of an experiment, one for each of the functions."""
+    """The `figures` of an experiment, drawn by one function each."""
 
     def __init__(self, *functions: Callable[[Any, Columns], Figure]) -> None:
         self.functions = functions

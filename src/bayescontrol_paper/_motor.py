@@ -82,7 +82,7 @@ PLANTS = [
 
 
 def setpoint(k: int) -> float:
-    """The speed that is wanted at step k."""
+    """Return the wanted speed at step k."""
     return -25.0 if k // 100 % 2 else 25.0
 
 
@@ -131,14 +131,14 @@ class SelfTuning:
     def __init__(self, forgetting: float = 0.995) -> None:
         self.theta, self.P = np.array([0.9, 1.0]), np.diag([0.1, 10.0])
         self.forgetting, self.k = forgetting, 0
-        self.y, self.before, self.u = 0.0, 0.0, 0.0
+        self.y, self.previous_y, self.u = 0.0, 0.0, 0.0
 
     def act(self, rng: StreamLike) -> float:
         """Return the input of the PI controller for the estimates, within safe bounds."""
         a, g = self.theta
         kp, ki = tuned_gains(min(max(a, 0.3), 0.999), math.copysign(max(abs(g), 0.2), g))
-        error, before = setpoint(self.k + 1) - self.y, setpoint(self.k) - self.before
-        return float(np.clip(self.u + kp * (error - before) + ki * error, -LIMIT, LIMIT))
+        error, previous = setpoint(self.k + 1) - self.y, setpoint(self.k) - self.previous_y
+        return float(np.clip(self.u + kp * (error - previous) + ki * error, -LIMIT, LIMIT))
 
     def observe(self, a: float, o: float) -> None:
         """Update the estimates."""
@@ -146,7 +146,7 @@ class SelfTuning:
         gain = self.P @ z / (self.forgetting + z @ self.P @ z)
         self.theta = self.theta + gain * (o - z @ self.theta)
         self.P = (self.P - np.outer(gain, z @ self.P)) / self.forgetting
-        self.k, self.before, self.y, self.u = self.k + 1, self.y, float(o), float(a)
+        self.k, self.previous_y, self.y, self.u = self.k + 1, self.y, float(o), float(a)
 
 
 def draw_motor(scenario: str, run: int, steps: int, *, every: int = 1000, seed: int = 0) -> Motor:

@@ -66,10 +66,11 @@ AGENTS: Final[Mapping[str, Callable[[Motor], Any]]] = {
 MOTORS: Final = {"fixed": 1.0, "noisy": 5.0}
 #: The largest cost relative to the true plant's controller.
 LIMITS: Final = {PROBABLE: 1.10, DRAWN: 1.15}
-#: The largest excess of the cost of the final gain over the optimum, and of a predicted time.
+#: The largest allowed excess of the cost of the final gain over the optimum.
 EXCESS: Final = 0.03
+#: The largest allowed relative error of a predicted time.
 TIME_ERROR: Final = 0.1
-#: A median of fewer runs decides nothing.
+#: With fewer runs the claim about a median is undecided.
 ENOUGH: Final = 20
 
 
@@ -206,7 +207,7 @@ def timed_banks() -> Mapping[str, Bank]:
 
 def time_to_distinguish(bank: Bank, rng: Stream) -> int:
     """Return the number of steps until the first plant, which is true, is 99 times as probable."""
-    # With infinite patience the first mode stays in charge.
+    # A hysteresis that no evidence overcomes: the first mode stays in charge.
     agent, world = bank.agent(choose="most probable", hysteresis=1e300), bank.environment(0)
     for k in range(1, 100_000):
         u = agent.act(rng)

@@ -108,7 +108,7 @@ def run(settings: Settings, run: int) -> Columns:
             if not simulated(settings, name, k):
                 continue
             if name == RULE:
-                result = _compiled(settings, number, k, world)
+                result = _rule_times(settings, number, k, world)
                 time[i, k - 1], reward_time[k - 1], silent[k - 1] = result
             else:
                 pair = _agent(name, k), _chain(k).environment(world)
@@ -167,7 +167,7 @@ def _identification_time(seed: int, number: int, agent: Any, environment: Any, s
     return np.inf
 
 
-def _compiled(settings: Settings, number: int, k: int, world: int) -> tuple[float, float, float]:
+def _rule_times(settings: Settings, number: int, k: int, world: int) -> tuple[float, float, float]:
     """Run the every-step rule with the compiled loop.
 
     Return T, the time of the first reward, and whether step T gave no reward.
@@ -444,7 +444,7 @@ def _time_panel(settings: Settings, columns: Columns) -> Panel:
         lines.append(Series(name, all_k, means, dash=line_dash(i), in_legend=False))
         ks = np.array(lengths(settings, name))
         label, runs = _FORMULAS.get(name, name), columns["time"][:, i, : len(ks)]
-        markers.append(Series.of_runs(label, ks, runs, **_points(i, name)))
+        markers.append(Series.of_runs(label, ks, runs, **_marker_style(i, name)))
     return Panel(
         "", "length of the chain, k", "steps to identification", [*lines, *markers], yscale="log2",
         xticks=all_k.tolist(),
@@ -453,7 +453,7 @@ def _time_panel(settings: Settings, columns: Columns) -> Panel:
     )  # fmt: skip
 
 
-def _points(i: int, agent: str) -> dict[str, Any]:
+def _marker_style(i: int, agent: str) -> dict[str, Any]:
     # Every(k) coincides with the Bayes-optimal line: an open square shows both.
     marker = "square-open" if agent == "Every(k)" else get_args(Marker)[i]
     return {"kind": "points", "marker": marker, "group": agent}
@@ -497,7 +497,7 @@ def _share_panel(settings: Settings, columns: Columns) -> Panel:
             p, label = growing_distribution(scale, name)[:until], growing_label(scale, name)
         lines.append(Series(name, t[: p.size], np.cumsum(p), kind="step", in_legend=False))
         found = columns["growing"][:, i, None] <= at
-        markers.append(share_of_runs(label, at, found, z=1.96, **_points(i, name)))
+        markers.append(share_of_runs(label, at, found, z=1.96, **_marker_style(i, name)))
     return Panel(
         "Runs that have identified the world", "step t", "P(identified by step t)",
         [*lines, *markers], ylim=(-0.03, 1.08),

@@ -237,15 +237,14 @@ def _settling(settings: Settings, columns: Columns) -> Figure:
     """
     distance, weight = columns["distance"], columns["weight"]
     panels = [
-        _panel(
-            "(a) Distance of its actions from those of m1", "total variation distance", distance
-        ),
-        _panel("(b) What it believes", "weight of m1, the true mode", weight),
-    ]
+        _panel("(a) Distance of its actions from those of m1", "total variation distance",
+               distance, "upper right"),
+        _panel("(b) What it believes", "weight of m1, the true mode", weight, "lower right"),
+    ]  # fmt: skip
     return Figure(panels)
 
 
-def _panel(title: str, ylabel: str, values: Any) -> Panel:
+def _panel(title: str, ylabel: str, values: Any, legend: Place) -> Panel:
     t = np.arange(values.shape[-1])
     series = []
     # In (b) the first two lines coincide; the dashes of the second show both.
@@ -254,7 +253,6 @@ def _panel(title: str, ylabel: str, values: Any) -> Panel:
         low, high = np.quantile(values[:, k], (0.05, 0.95), axis=0)
         band = np.minimum(low, mean), np.maximum(high, mean)
         series.append(Series(name, t, mean, *band, dash=line_dash(k)))
-    legend: Place = "upper right" if "Distance" in title else "lower right"
     return Panel(title, "step t", ylabel, series, ylim=(-0.03, 1.03), legend=legend)
 
 

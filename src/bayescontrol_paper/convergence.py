@@ -129,8 +129,7 @@ class Settings(claims.Size):
 
 def times(settings: Settings) -> IntArray:
     """Return the stored steps: sixteen per decade, from 1 to the last."""
-    back = np.arange(0, 16 * np.log10(settings.steps) + 1e-9)
-    return np.unique((settings.steps * 10.0 ** (-back / 16)).round().astype(np.int64))
+    return claims.log_spaced(settings.steps, per_decade=16)
 
 
 def distance(case: Case, steps: int, seed: int, run: int) -> FloatArray:
@@ -280,7 +279,7 @@ def _convergence(settings: Settings, columns: Columns) -> Figure:
 
 
 def _panel(settings: Settings, columns: Columns, k: int, name: str) -> Panel:
-    t, runs, fate = times(settings), columns[name], cases()[name].exact_outcome()
+    t, runs, outcome = times(settings), columns[name], cases()[name].exact_outcome()
     series = [
         mean_of_runs("distance", t, runs, "inverted_cdf", colour="blue"),
         Series(f"runs above {NEAR:g}", t, (runs > NEAR).mean(0), colour="ink", dash="dot"),
@@ -289,7 +288,7 @@ def _panel(settings: Settings, columns: Columns, k: int, name: str) -> Panel:
         series.append(Series("exact mean", t, chain_distance(t), colour="orange", dash="dash"))
     return Panel(
         f"({'abcdef'[k]}) {cases()[name].title}", "step t", "distance", series, xscale="log",
-        ylim=(-0.02, 1.02), notes=[WORDS[fate]],
+        ylim=(-0.02, 1.02), notes=[WORDS[outcome]],
     )  # fmt: skip
 
 

@@ -209,7 +209,7 @@ def _policy_claims(columns: Columns) -> Iterator[Claim]:
         0.0, largest, "it never leaves region A, where H1 and H2 agree", place=_PLACE,
         origin=_NO_EVIDENCE, also=rate(class_of(AGENTS[1]), TRUE, OTHERS[0]) == 0.0,
     )  # fmt: skip
-    pairs = ((1, 1), (0, 0), (0, 1))
+    pairs = ((1, 1), (0, 0), (0, 1))  # numbers in AGENTS and OTHERS: P2 on H3, P1 on H2 and H3
     for who, other in pairs:
         evidence = d[:, who, -1, other]
         grows = claims.clearly_positive(evidence)

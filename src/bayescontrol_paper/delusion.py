@@ -321,8 +321,8 @@ def _claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
     runs = all_trajectories(settings, columns)
     yield from _prize_claims(settings)
     for identity in IDENTITIES:
-        yield _holds(identity, settings, runs)
-        yield _fails(identity, settings, runs)
+        yield _holds_claim(identity, settings, runs)
+        yield _fails_claim(identity, settings, runs)
     yield from _intervention_claims(settings, columns)
 
 
@@ -343,37 +343,37 @@ def _prize_claims(settings: Settings) -> Iterator[Claim]:
         yield Claim(name, text, "ours", expected, ours, None, holds, exact=True)
 
 
-def _holds(identity: Identity, settings: Settings, runs: AllTrajectories) -> Claim:
+def _holds_claim(identity: Identity, settings: Settings, runs: AllTrajectories) -> Claim:
     """Claim that an identity holds for the causal agent."""
     ratios = []
     for process, (_, prior) in processes(settings.reliability).items():
         left, right, variance = runs[process, "causal"].sides(prior)[identity.name]
         ratios.append(margin_ratio(identity.gap(left.mean(0), right), variance, len(left)))
-    off = _exact_gap(identity, settings, "causal")
+    gap = _exact_gap(identity, settings, "causal")
     expected, ours, error = _shown_sides(identity, settings, runs, "causal")
     return Claim(
         identity.name, identity.holds,
         "ours", f"at most {expected:.4g}" if identity.bound else expected, ours, error,
-        holds=off <= ROUNDING and max(ratios) <= 1.0, reason=f"exact deviation {max(off, 0.0):.2g} "
+        holds=gap <= ROUNDING and max(ratios) <= 1.0, reason=f"exact deviation {max(gap, 0.0):.2g} "
         f"up to step {HORIZON}; in simulation, up to step {settings.steps}, "
         f"{max(0.0, *ratios):.2f} of the margin for chance", threshold_origin=_ORIGIN,
     )  # fmt: skip
 
 
-def _fails(identity: Identity, settings: Settings, runs: AllTrajectories) -> Claim:
+def _fails_claim(identity: Identity, settings: Settings, runs: AllTrajectories) -> Claim:
     """Claim that an identity fails for the naive agent."""
     exact, ratios = exact_expectations(settings.reliability), []
     for process, (_, prior) in processes(settings.reliability).items():
         left = runs[process, "naive"].sides(prior)[identity.name].left[:, : HORIZON + 1]
         mu = exact[process, "naive"].sides(prior)[identity.name][0][: left.shape[1]]
         ratios.append(margin_ratio(np.abs(left.mean(0) - mu), mu * (1 - mu), len(left)))
-    off = _exact_gap(identity, settings, "naive")
+    gap = _exact_gap(identity, settings, "naive")
     expected, ours, error = _shown_sides(identity, settings, runs, "naive")
     gap_text = f"{abs(ours - expected) / error:.0f}" if error > 0 else "many"
     return Claim(
         f"{identity.name}-naive-fails", identity.fails,
         "ours", f"{'above' if identity.bound else 'not'} {expected:.4g}", ours, error,
-        holds=off > _CLEAR_GAP and max(ratios) <= 1.0, reason=f"exact deviation {off:.3f} up to "
+        holds=gap > _CLEAR_GAP and max(ratios) <= 1.0, reason=f"exact deviation {gap:.3f} up to "
         f"step {HORIZON}; in simulation {gap_text} standard errors at step {settings.steps}; it "
         f"differs from the exact values by {max(ratios):.2f} of the margin for chance",
         threshold_origin=_ORIGIN,

@@ -68,13 +68,13 @@ def times(settings: Settings) -> IntArray:
     return np.unique(np.linspace(0, settings.steps, 81).round().astype(np.int64))
 
 
-def far_times(settings: Settings) -> IntArray:
+def excursion_times(settings: Settings) -> IntArray:
     """Return the steps at which the largest excursion so far is stored: four per octave."""
     back = np.arange(0, np.log2(settings.steps / 8), 0.25)
     return np.unique((settings.steps * 2.0**-back).round().astype(np.int64))
 
 
-def whole(settings: Settings, modes: TabularModes, i: int) -> Ensemble:
+def simulate_run(settings: Settings, modes: TabularModes, i: int) -> Ensemble:
     """Simulate run i of the rule over these modes in the world of m*, and record every step."""
     steps = settings.steps
     return simulate_divergences(modes, TRUE, steps, 1, settings.seed, at=range(steps), first=i)
@@ -92,10 +92,10 @@ def bound(modes: TabularModes, d: FloatArray, true: int = TRUE) -> FloatArray:
 
 def run(settings: Settings, i: int) -> Columns:
     """Record d_t, the posterior, violations of the bound, and the excursions of g - G."""
-    stored, far = times(settings), far_times(settings)
+    stored, excursions_at = times(settings), excursion_times(settings)
     modes = five_modes()
-    rule, two = whole(settings, modes, i), whole(settings, five_modes(*PAIR), i)
-    by_policy = [whole(settings, five.under_policy(policy), i) for policy in POLICIES]
+    rule, two = simulate_run(settings, modes, i), simulate_run(settings, five_modes(*PAIR), i)
+    by_policy = [simulate_run(settings, five.under_policy(policy), i) for policy in POLICIES]
     true = by_policy[TRUE]
     is_above = rule.posterior > bound(modes, rule.d) * (1.0 + ROUNDING)
     size = np.maximum(np.abs(rule.g).sum(2), 1.0)
@@ -108,8 +108,8 @@ def run(settings: Settings, i: int) -> Columns:
         "under": np.stack([ensemble.d[0, stored, SHOWN] for ensemble in by_policy]),
         "g": true.g[0, stored, TRUE, 1],
         "G": true.G[0, stored, TRUE, 1],
-        "far": true.sup[0, far, TRUE, 1],
-        "far of two": two.sup[0, far, :, 1],
+        "far": true.sup[0, excursions_at, TRUE, 1],
+        "far of two": two.sup[0, excursions_at, :, 1],
     }
 
 
@@ -163,8 +163,9 @@ _ALARMS: Final = 1e-3 / 2.2
 _OTHERS: Final = range(1, len(MODES))
 #: A ratio of C up to t to C up to t/4 above this shows that no C holds for all times.
 _BOUNDED: Final = 1.2
-#: Allowed error of the band: standard errors, plus a share because the steps are few.
-_BAND: Final = (4.0, 0.02)
+#: Allowed error of the band: in standard errors, and as a share of C because the steps are few.
+_BAND_ERRORS: Final = 4.0
+_BAND_SHARE: Final = 0.02
 
 
 def _claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
@@ -239,17 +240,18 @@ def _widths(far: FloatArray) -> FloatArray:
 
 def _band_claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
     C, t, n = _widths(columns["far"]), (settings.steps, settings.steps / 4), len(columns["far"])
-    quarter = int(np.argmin(np.abs(far_times(settings) - t[1])))
+    quarter = int(np.argmin(np.abs(excursion_times(settings) - t[1])))
     width, quarter_width = (float(band(s, TRUE, 1)) for s in t)
     width_error, quarter_error = (band_error(s, TRUE, 1, n) for s in t)
-    gap, (errors, share) = abs(float(C[-1]) - width), _BAND
+    gap = abs(float(C[-1]) - width)
+    allowed = _BAND_ERRORS * width_error + _BAND_SHARE * width
     yield Claim(
         "band-grows-like-root-t", "C, the half-width of the band that contains |g - G| up to step "
         "t in 95 % of runs, is σ (2.24 √t - 0.58), where σ is the spread of a term; here t = "
         f"{settings.steps}, in nats",
-        "ours", width, float(C[-1]), width_error, gap <= errors * width_error + share * width,
+        "ours", width, float(C[-1]), width_error, gap <= allowed,
         reason=f"m* is always in charge; z = {gap / width_error:.1f} standard errors off; allowed "
-        f"are {errors:g}, and {share:.0%} of C because the steps are few",
+        f"are {_BAND_ERRORS:g}, and {_BAND_SHARE:.0%} of C because the steps are few",
         threshold_origin="theory: the quantile of a random walk, and its standard error",
     )  # fmt: skip
     ratio, growth = float(C[-1] / C[quarter]), width / quarter_width
@@ -351,7 +353,7 @@ def _evidence_panel(settings: Settings, columns: Columns) -> Panel:
     t = np.arange(settings.steps + 1)
     series = []
     for i, dash in zip(_EXAMPLES, _DASHES, strict=True):
-        d = whole(settings, five_modes(), i).d[0]
+        d = simulate_run(settings, five_modes(), i).d[0]
         style: Any = {"dash": dash, "in_legend": i == 0}
         series += [Series(MODES[m], t, d[:, m], colour=COLOURS[m], **style) for m in _OTHERS]
     level = float(np.quantile(columns["d"][:, :, 3:].max((1, 2)), 0.95))
@@ -393,7 +395,7 @@ def _policy_panel(settings: Settings, columns: Columns) -> Panel:
 
 def _parts_panel(settings: Settings) -> Panel:
     """Draw the run, of eight, in which the other mode was in charge for the longest time."""
-    runs = [whole(settings, five_modes(*PAIR), i) for i in range(8)]
+    runs = [simulate_run(settings, five_modes(*PAIR), i) for i in range(8)]
     run = max(runs, key=lambda ensemble: float(ensemble.G[0, -1, 1, 1]))
     # Later only m* is in charge, and the parts lie far apart.
     other, t = MODES[PAIR[1]], np.arange(min(settings.steps, 400) + 1)
@@ -420,7 +422,7 @@ def _mean_panel(settings: Settings, columns: Columns) -> Panel:
         Series("half of the runs", t, mean, lower, upper, colour="blue", in_legend=False),
     ]
     for i, dash in zip(_EXAMPLES, _DASHES, strict=True):
-        g = whole(settings, five.under_policy(TRUE), i).g[0, :, TRUE, 1]
+        g = simulate_run(settings, five.under_policy(TRUE), i).g[0, :, TRUE, 1]
         style: Any = {"colour": "vermillion", "dash": dash, "in_legend": i == 0}
         series.append(Series("g, three runs", all_steps, g, **style))
     return Panel(
@@ -430,7 +432,7 @@ def _mean_panel(settings: Settings, columns: Columns) -> Panel:
 
 
 def _widths_panel(settings: Settings, columns: Columns) -> Panel:
-    t = far_times(settings)
+    t = excursion_times(settings)
     always, drawn = _widths(columns["far"]), _widths(columns["far of two"][:, :, 1])
     other = f"{MODES[PAIR[1]]} in charge, when drawn"
     return Panel(

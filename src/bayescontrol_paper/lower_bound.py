@@ -102,11 +102,11 @@ def naive(modes: TabularModes) -> TabularModes:
     return copy
 
 
-def fallen(k: int, steps: int) -> float:
+def ruin_probability(k: int, steps: int) -> float:
     """Return the probability that the walk is k steps behind at some time up to `steps`.
 
-    >>> fallen(2, steps=2), round(fallen(2, steps=500), 12) == round(3.0**-2, 12)
-    (0.0625, True)
+    >>> ruin_probability(2, steps=2), round(9 * ruin_probability(2, steps=500), 9)
+    (0.0625, 1.0)
     """
     # p[j]: probability of being j + 1 steps above the level, without having reached it before.
     p = np.zeros(steps + k + 1)
@@ -252,7 +252,7 @@ def _ville_claim(settings: Settings, world: str, low: FloatArray) -> Claim:
 
 def _ruin_claim(settings: Settings, low: FloatArray) -> Claim:
     result = ville(low, _BETWEEN)
-    exact = np.array([fallen(behind_by(delta), settings.steps) for delta in _BETWEEN])
+    exact = np.array([ruin_probability(behind_by(delta), settings.steps) for delta in _BETWEEN])
     margin = bernstein(exact * (1.0 - exact), result.runs, _ALARMS)
     k, gap = _BETWEEN.index(_SHOWN), np.abs(result.share - exact)
     z, is_within = (gap / np.sqrt(exact * (1.0 - exact) / result.runs)).max(), (gap <= margin).all()
@@ -320,7 +320,7 @@ def _share_panel(settings: Settings, low: Lowest) -> Panel:
         share_of_runs(", ".join(pair), delta, runs[:, None] < delta, kind="step", **_looks(*pair))
         for pair, runs in low.items()
     ]
-    exact = np.array([fallen(behind_by(float(d)), settings.steps) for d in delta])
+    exact = np.array([ruin_probability(behind_by(float(d)), settings.steps) for d in delta])
     series.append(Series("prize or frog, exact", delta, exact, colour="ink", kind="step"))
     return Panel(
         "(a) How often does m* ever fall below δ of its prior?", "δ", "share of runs", series,

@@ -214,18 +214,18 @@ class Results:
         """Return R_t/J* at T/32, T/16, … T, by run."""
         return self.regret(plant, agent)[:, octaves(self.settings)]
 
-    def gain(self, plant: str, agent: str) -> float:
+    def median_excess(self, plant: str, agent: str) -> float:
         """Return the median of J(K_T)/J* - 1."""
         return float(np.median(self.excess(plant, agent)[:, -1]))
 
-    def gain_interval(self, plant: str, agent: str) -> tuple[float, float]:
+    def excess_interval(self, plant: str, agent: str) -> tuple[float, float]:
         """Return a 95 % interval of the median of J(K_T)/J* - 1, by order statistics."""
         ordered, n = np.sort(self.excess(plant, agent)[:, -1]), self.runs
         binomial = np.cumsum([math.comb(n, k) * 0.5**n for k in range(n + 1)])
         k = max(1, int(np.searchsorted(binomial, 0.025, side="right")))
         return float(ordered[k - 1]), float(ordered[n - k])
 
-    def total(self, plant: str, agent: str) -> float:
+    def median_regret(self, plant: str, agent: str) -> float:
         """Return the median of R_T/J*."""
         return float(np.median(self.regret(plant, agent)[:, -1]))
 
@@ -317,8 +317,9 @@ def _near_optimal_claim(results: Results, agent: str, name: str) -> Claim:
     steps = results.settings.steps
     allowed = 0.01 * math.sqrt(10_000 / steps)
     within = {p: int((results.excess(p, agent)[:, -1] <= allowed).sum()) for p in STABLE}
-    worst = max(STABLE, key=lambda plant: (-within[plant], results.gain(plant, agent)))
-    gain, (low, high) = results.gain(worst, agent), results.gain_interval(worst, agent)
+    worst = max(STABLE, key=lambda plant: (-within[plant], results.median_excess(plant, agent)))
+    excess = results.median_excess(worst, agent)
+    low, high = results.excess_interval(worst, agent)
     within_pilot, of_pilot = _PILOT[agent]
     by_chance = claims.least_successes(results.runs, _PILOT[agent], _ALARMS)
     least, rate = max(1, by_chance), "1 in 100" if by_chance else "more than 1 in 100"
@@ -326,7 +327,7 @@ def _near_optimal_claim(results: Results, agent: str, name: str) -> Claim:
         name, f"after {steps:,} steps the gain in use costs at most {100 * allowed:.3g} % more "
         f"than the best one, median of {results.runs} runs, at each stable plant; here the worst, "
         f"{worst}: {agent}",
-        "ours", f"<= {allowed:.3g}", gain, None, within[worst] >= least,
+        "ours", f"<= {allowed:.3g}", excess, None, within[worst] >= least,
         f"{within[worst]} of {results.runs} runs are within it; 95 % interval of the median: "
         f"{100 * low:.2g} … {100 * high:.2g} %",
         threshold_origin=f"pilot on seed 1000: {within_pilot} of {of_pilot} runs within the bound, "
@@ -355,9 +356,10 @@ def _comparison_table(results: Results) -> Table:
 
 
 def _format_cells(results: Results, plant: str, agent: str) -> tuple[str, str, str]:
-    """Format regret, late exponent and the cost of the gain."""
-    slope, gain = late_exponent(results.octaves(plant, agent)), results.gain(plant, agent)
-    return f"{results.total(plant, agent):.3g}", f"{slope:.2f}", f"{100 * gain:.2g} %"
+    """Format regret, late exponent and the excess cost of the gain."""
+    regret, excess = results.median_regret(plant, agent), results.median_excess(plant, agent)
+    slope = late_exponent(results.octaves(plant, agent))
+    return f"{regret:.3g}", f"{slope:.2f}", f"{100 * excess:.2g} %"
 
 
 def _table(results: Results, plant: str) -> Table:
@@ -368,8 +370,9 @@ def _table(results: Results, plant: str) -> Table:
         excesses = f"{100 * np.median(excess):.3g} %", f"{100 * low:.3g} … {100 * high:.3g} %"
         high_regret = float(np.quantile(regret[:, -1], 0.9, method="nearest"))
         slopes = f"{p:.2f} ± {error:.2f}", f"{late_exponent(regret):.2f}"
-        total, redrawn = results.total(plant, agent), results.column("redrawn", plant, agent).sum()
-        return agent, *excesses, total, high_regret, *slopes, int(redrawn)
+        regrets = results.median_regret(plant, agent), high_regret
+        redrawn = int(results.column("redrawn", plant, agent).sum())
+        return agent, *excesses, *regrets, *slopes, redrawn
 
     s = system(plant)
     return claims.table(

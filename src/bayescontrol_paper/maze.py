@@ -241,7 +241,7 @@ def _claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
     if results.settings.steps >= min(_PILOT):
         yield _near_optimal_claim(results)
         yield from _beats_claims(results)
-        yield _cup_cycle(results)
+        yield _cup_cycle_claim(results)
         yield _order_claim(results)
         yield _crossing_claim(results)
 
@@ -296,7 +296,7 @@ def _beats_claims(results: Results) -> Iterator[Claim]:
         )  # fmt: skip
 
 
-def _cup_cycle(results: Results) -> Claim:
+def _cup_cycle_claim(results: Results) -> Claim:
     late = results.late[learner(5)]
     caught = np.abs(late - _CUP_CYCLE) <= _NEAR_CYCLE
     mean, error = mean_and_error(late)
@@ -470,10 +470,10 @@ def _cumulative_panel(results: Results) -> Panel:
         for name in AGENTS
     ]
     guides = [Guide("the best policy", results.optimum, in_legend=False)]
-    met = results.crossing(RULES[0], learner(CONSTANTS[1]))[0]
-    if np.isfinite(met) and met > 0:
-        label = f"prior A passes C = {CONSTANTS[1]}: step {met:,.0f}"
-        guides.append(Guide(label, met, "vertical", "blue"))
+    crossing_step = results.crossing(RULES[0], learner(CONSTANTS[1]))[0]
+    if np.isfinite(crossing_step) and crossing_step > 0:
+        label = f"prior A passes C = {CONSTANTS[1]}: step {crossing_step:,.0f}"
+        guides.append(Guide(label, crossing_step, "vertical", "blue"))
     return Panel(
         "Since the start", "step t", "mean reward of all steps so far", series, guides,
         ylim=(0.0, None), legend="below",

@@ -406,14 +406,14 @@ def _shares(settings: Settings, columns: Columns, worlds: tuple[str, ...], title
 
 
 def _delay(settings: Settings, columns: Columns) -> Panel:
-    far, series = distances(), []
+    distance, series = distances(), []
     for world in OUTSIDE:
         colour = _LOOKS[world]["colour"]
         step = np.minimum(columns["step"][:, WORLDS.index(world)], settings.steps)
         low, middle, high = np.quantile(step, [[0.25], [0.5], [0.75]])
         style: Any = {"kind": "points", "colour": colour, "marker": COLOUR_MARKERS[colour]}
-        series.append(Series(world, np.array([far[world]]), middle, low, high, **style))
-    D = np.geomspace(0.8 * min(far[w] for w in OUTSIDE), 1.25 * max(far.values()), 40)
+        series.append(Series(world, np.array([distance[world]]), middle, low, high, **style))
+    D = np.geomspace(0.8 * min(distance[w] for w in OUTSIDE), 1.25 * max(distance.values()), 40)
     bound = Series("ln(1/δ) / D", D, math.log(1 / settings.delta) / D, colour="ink", dash="dash")
     return Panel(
         "(c) Steps to the alarm", "D, nats per step", "step of the alarm, median",

@@ -29,7 +29,7 @@ The weight of the true mode grows on average, so a threshold is also valid for l
 """
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Annotated, Any, Final
@@ -71,17 +71,13 @@ class Settings(claims.Size):
 @cache
 def class_of(name: str) -> TabularModes:
     """Return the modes of the class of that name."""
-    makers: dict[str, Callable[[], TabularModes]] = {
-        FIVE: five_modes, CORE: core_diagram, BIASES: bias_grid,
-    }  # fmt: skip
-    return makers[name]()
+    return {FIVE: five_modes, CORE: core_diagram, BIASES: bias_grid}[name]()
 
 
 def times(settings: Settings, name: str) -> IntArray:
     """Return the stored steps: evenly spaced over `steps`, and in log t over `long_steps`."""
     even = np.linspace(0, settings.steps, 81).round().astype(np.int64)
-    back = np.arange(0, 12 * np.log10(settings.long_steps) + 1e-9)
-    late = (settings.long_steps * 10.0 ** (-back / 12)).round().astype(np.int64)
+    late = claims.log_spaced(settings.long_steps, per_decade=12)
     return np.unique({FIVE: even, CORE: np.concatenate([even, late]), BIASES: late}[name])
 
 
@@ -114,10 +110,10 @@ _POWER: Final = {500: claims.Pilot(-0.870, 0.996, 1000), 4000: claims.Pilot(-0.9
 _ALARMS: Final = 1e-3
 
 
-def pair(name: str, m: int) -> PairVerdict:
+def verdict_on(name: str, m: int) -> PairVerdict:
     """Return the exact verdict on mode m in the world of the true mode of the class.
 
-    >>> pair("bias grid", RIVAL).in_core, pair("bias grid", RIVAL).outcome.name
+    >>> verdict_on("bias grid", RIVAL).in_core, verdict_on("bias grid", RIVAL).outcome.name
     (True, 'SETTLES')
     """
     return _verdict(class_of(name)).pair(CLASSES[name], m)
@@ -154,7 +150,7 @@ def others(name: str, inside: bool) -> list[int]:
     [3, 4]
     """
     wrong = (m for m in range(len(class_of(name))) if m != CLASSES[name])
-    return [m for m in wrong if pair(name, m).in_core is inside]
+    return [m for m in wrong if verdict_on(name, m).in_core is inside]
 
 
 def _claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
@@ -181,7 +177,7 @@ def _claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
         origin="theory: no violation, up to rounding",
     )  # fmt: skip
     modes, inside = class_of(FIVE), others(FIVE, inside=True)
-    alike = all(pair(FIVE, m).consistent for m in inside)
+    alike = all(verdict_on(FIVE, m).consistent for m in inside)
     median = float(np.median(columns[f"{FIVE} posterior"][:, -1, inside].sum(-1)))
     prior = float(modes.prior[inside].sum())
     yield Claim(
@@ -196,7 +192,7 @@ def _claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
 
 
 def _rival_claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
-    found, powers = pair(BIASES, RIVAL), exponents(settings, columns)
+    found, powers = verdict_on(BIASES, RIVAL), exponents(settings, columns)
     exact = found.in_core and bool(found.act_differently) and found.outcome is Outcome.SETTLES
     median = float(np.median(columns[f"{BIASES} posterior"][:, -1, RIVAL]))
     prior = float(class_of(BIASES).prior[RIVAL])
@@ -234,7 +230,7 @@ def _weight_table(settings: Settings, columns: Columns) -> claims.Rows:
     for name, true_mode in CLASSES.items():
         v = columns[f"{name} posterior"][:, -1]
         for m in np.delete(np.arange(len(class_of(name))), true_mode).tolist():
-            found = pair(name, m)
+            found = verdict_on(name, m)
             quantiles = np.quantile(v[:, m], (0.05, 0.5, 0.95), method="inverted_cdf")
             low, middle, high = (claims.format_weight(float(q)) for q in quantiles)
             core_text = "inside" if found.in_core else "outside"
@@ -264,22 +260,24 @@ def _vanishing(settings: Settings, columns: Columns) -> Figure:
     {settings.runs} runs; lines are medians, bands contain 90 % of the runs
     """
     panels = [
-        _falls(settings, columns, FIVE, "(a) Five modes: two outside the core of m*", 1e-8),
-        _falls(settings, columns, CORE, "(b) Core diagram: all others are outside", 1e-12),
+        _weights_panel(settings, columns, FIVE, "(a) Five modes: two outside the core of m*", 1e-8),
+        _weights_panel(settings, columns, CORE, "(b) Core diagram: all others are outside", 1e-12),
         _bias_grid_panel(settings, columns),
-        _left_panel(settings, columns),
+        _remaining_panel(settings, columns),
     ]
     return Figure(panels)
 
 
-def _falls(settings: Settings, columns: Columns, name: str, title: str, lowest: float) -> Panel:
+def _weights_panel(
+    settings: Settings, columns: Columns, name: str, title: str, lowest: float
+) -> Panel:
     """Draw the weights of all wrong modes, and the bounds on those outside the core."""
     modes, stored = class_of(name), times(settings, name)
     is_shown = stored <= settings.steps
     t = stored[is_shown]
     posteriors, bounds = [], []
     for m in range(1, len(modes)):
-        in_core, runs = pair(name, m).in_core, columns[f"{name} posterior"][:, is_shown, m]
+        in_core, runs = verdict_on(name, m).in_core, columns[f"{name} posterior"][:, is_shown, m]
         style: Any = {"colour": COLOURS[m]}
         label = f"{modes.name(m)}, {'inside' if in_core else 'outside'}"
         posteriors.append(spread_of_runs(label, t, runs, **style))
@@ -314,7 +312,7 @@ def _bias_grid_panel(settings: Settings, columns: Columns) -> Panel:
     )  # fmt: skip
 
 
-def _left_panel(settings: Settings, columns: Columns) -> Panel:
+def _remaining_panel(settings: Settings, columns: Columns) -> Panel:
     looks = {FIVE: look("blue"), CORE: look("green", "dash"), BIASES: look("vermillion", "dashdot")}
     series = []
     for name, style in looks.items():

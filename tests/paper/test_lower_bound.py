@@ -50,7 +50,7 @@ def test_the_probability_of_falling_behind_agrees_with_enumeration() -> None:
             if np.cumsum(walk).min() <= -k:
                 ups = walk.count(1)
                 chance += paper.RELIABILITY**ups * (1.0 - paper.RELIABILITY) ** (steps - ups)
-        assert paper.fallen(k, steps) == pytest.approx(chance, rel=1e-12)
+        assert paper.ruin_probability(k, steps) == pytest.approx(chance, rel=1e-12)
 
 
 def test_the_belief_k_steps_behind_equals_the_rules_belief() -> None:

@@ -71,7 +71,7 @@ def test_diverging_runs_have_infinite_cost(columns: Columns) -> None:
         column[:3, 2, PLACE[paper.CERTAIN], 5:] = np.inf
     changed = planted(columns, **wrong)
     results = paper.Results(SMALL, changed)
-    assert results.gain("aircraft", paper.CERTAIN) == np.inf
+    assert results.median_excess("aircraft", paper.CERTAIN) == np.inf
     assert np.isnan(paper.late_exponent(results.octaves("aircraft", paper.CERTAIN)))
     assert paper.exponent(results.octaves("aircraft", paper.CERTAIN))[0] == np.inf
     paper.experiment.score(SMALL, changed)

@@ -14,8 +14,8 @@ def test_modes_inside_the_core_and_modes_that_act_differently_are_listed() -> No
     assert paper.others(paper.FIVE, inside=True) == [3, 4]
     assert paper.others(paper.CORE, inside=True) == []
     assert paper.others(paper.BIASES, inside=True) == [paper.TWIN, paper.RIVAL]
-    assert paper.pair(paper.BIASES, paper.RIVAL).outcome is Outcome.SETTLES
-    assert paper.pair(paper.BIASES, paper.TWIN).outcome is Outcome.THEOREM
+    assert paper.verdict_on(paper.BIASES, paper.RIVAL).outcome is Outcome.SETTLES
+    assert paper.verdict_on(paper.BIASES, paper.TWIN).outcome is Outcome.THEOREM
 
 
 def test_the_exponent_of_a_power_of_time_is_recovered(columns: Columns) -> None:
