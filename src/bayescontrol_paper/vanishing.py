@@ -71,7 +71,9 @@ class Settings(claims.Size):
 @cache
 def class_of(name: str) -> TabularModes:
     """Return the modes of the class of that name."""
-    return {FIVE: five_modes, CORE: core_diagram, BIASES: bias_grid}[name]()
+    if name == FIVE:
+        return five_modes()
+    return core_diagram() if name == CORE else bias_grid()
 
 
 def times(settings: Settings, name: str) -> IntArray:

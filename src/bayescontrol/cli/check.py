@@ -183,9 +183,7 @@ def settings_of(texts: Sequence[str]) -> dict[str, str]:
     type=_positive,
     help="Steps of a run.  [default: 10000; bank: 2000; densities: 200]",
 )
-@click.option(
-    "--hold", type=_positive, help="Steps for which a mode is held.  [default: the agent's]"
-)
+@click.option("--hold", type=_positive, help="Steps that a mode is held.  [default: the agent's]")
 @click.option("--seed", default=0, help="Seed of the simulated runs.")
 @click.option("--limit", type=_positive, default=10_000, help="Maximum number of situations.")
 @click.option("--output-limits", type=(float, float), help="Limits of the outputs of a bank.")
