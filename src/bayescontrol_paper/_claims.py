@@ -382,12 +382,12 @@ def at_most(
 
 
 def vanishes(
-    name: str, claim: str, start: float, values: FloatArray, pilot: Pilot, called: str,
+    name: str, claim: str, start: float, values: FloatArray, pilot: Pilot, pilot_text: str,
     reason: str = "", *, place: str = "", small_as_text: bool = False,
 ) -> Claim:  # fmt: skip
     """Claim that values in [0, 1], which began at `start`, vanish as they did in the pilot.
 
-    `called` describes the pilot. A tiny mean is shown as a text, without an error, if
+    `pilot_text` describes the pilot. A tiny mean is shown as a text, without an error, if
     `small_as_text` is true.
     """
     mean, error = measured(values)
@@ -397,7 +397,7 @@ def vanishes(
         name, claim, _source(place), f"→ 0, from {start:.3g}",
         format_weight(mean) if is_tiny else mean, None if is_tiny else error, mean <= limit,
         reason or ("" if mean <= limit else f"it is above {limit:.2g}"), place=place,
-        threshold_origin=f"{called}; at most {limit:.2g} (false alarms: 1 in 1000)",
+        threshold_origin=f"{pilot_text}; at most {limit:.2g} (false alarms: 1 in 1000)",
     )  # fmt: skip
 
 
@@ -446,10 +446,7 @@ class Scored:
         return Score(tuple(claims), tuple(tables))
 
 
-def table(
-    title: str, header: str, rows: Iterable[Row], note: str = "",
-    paper: int = 0,
-) -> Table:  # fmt: skip
+def table(title: str, header: str, rows: Iterable[Row], note: str = "", paper: int = 0) -> Table:
     """Make a table; the cells of its header are separated by " | ".
 
     >>> table("Regret", "agent | mean", [("control rule", 28.21)]).header

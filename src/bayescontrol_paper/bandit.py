@@ -511,8 +511,7 @@ def _best_lever_regions(settings: Settings, columns: Columns) -> Figure:
         _three_levers("Three levers", 0.0, _ON_CUBE),
         _three_levers("Three levers, apart", _APART, _ON_PYRAMIDS),
     ]
-    places = {9: "panel a: two levers; panel b: three levers"}
-    return Figure(panels, paper=places)
+    return Figure(panels, paper={9: "panel a: two levers; panel b: three levers"})
 
 
 def project(m: object) -> FloatArray:

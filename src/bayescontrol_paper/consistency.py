@@ -235,11 +235,11 @@ def _settling(settings: Settings, columns: Columns) -> Figure:
 
     {settings.runs} runs of {settings.steps} steps; means, and 90 % of the runs
     """
-    distance, weight = columns["distance"], columns["weight"]
     panels = [
         _panel("(a) Distance of its actions from those of m1", "total variation distance",
-               distance, "upper right"),
-        _panel("(b) What it believes", "weight of m1, the true mode", weight, "lower right"),
+               columns["distance"], "upper right"),
+        _panel("(b) What it believes", "weight of m1, the true mode", columns["weight"],
+               "lower right"),
     ]  # fmt: skip
     return Figure(panels)
 

@@ -379,8 +379,7 @@ def _evidence(settings: Settings, columns: Columns) -> Figure:
     {settings.runs} runs
     """
     panels = [_only(1, columns), _only(0, columns), _spells(columns), _rule(settings, columns)]
-    more = f"Holding a drawn mode for {HELD} steps makes it faster."
-    return Figure(panels, more=more)
+    return Figure(panels, more=f"Holding a drawn mode for {HELD} steps makes it faster.")
 
 
 def _only(who: int, columns: Columns) -> Panel:

@@ -440,7 +440,8 @@ def _mean_table(settings: Settings, columns: Columns) -> Rows:
     """
     rows: list[tuple[str | float, ...]] = []
     for (name, agent), runs in all_trajectories(settings, columns).items():
-        process, exact = _exact_values(settings, name, agent)
+        process = processes(settings.reliability)[name]
+        exact = exact_expectations(settings.reliability)[name, agent]
         for m, p in enumerate(process.prior):
             simulated = mean_with_error(runs.posterior[:, -1, m])
             row = process.modes[m].name, float(p), float(exact.mean[-1, m]), simulated
@@ -453,7 +454,7 @@ def _match_table(settings: Settings, columns: Columns) -> Rows:
     """Match, P(drawn mode = m*) against E[Σ posterior²]"""
     rows: list[tuple[str | float, ...]] = []
     for (name, agent), runs in all_trajectories(settings, columns).items():
-        _, exact = _exact_values(settings, name, agent)
+        exact = exact_expectations(settings.reliability)[name, agent]
         simulated = map(mean_with_error, (runs.matched[:, -1], runs.squares[:, -1]))
         rows.append((name, agent, float(exact.match[-1]), float(exact.squares[-1]), *simulated))
     times = (f"exact, step {HORIZON}", f"step {settings.steps}")
@@ -463,8 +464,9 @@ def _match_table(settings: Settings, columns: Columns) -> Rows:
 
 def _ville_table(settings: Settings, columns: Columns) -> Rows:
     """Ville's bound, P(posterior(m*) < δ prior(m*) at some t) against δ"""
+    exact = exact_expectations(settings.reliability)
     rows: list[tuple[str | float, ...]] = [
-        (name, agent, delta, float(_exact_values(settings, name, agent)[1].ville[-1, k]),
+        (name, agent, delta, float(exact[name, agent].ville[-1, k]),
          mean_with_error(runs.lowest[:, -1] < delta))
         for (name, agent), runs in all_trajectories(settings, columns).items()
         for k, delta in enumerate(DELTAS)
@@ -490,11 +492,6 @@ def _bits_table(settings: Settings, columns: Columns) -> Rows:
     last = f"step {settings.steps}"
     header = f"step 1 | summed to {last} | all actions, {last} | contradictions"
     return Rows(f"process | agent | {header}", rows)
-
-
-def _exact_values(settings: Settings, process: str, agent: str) -> tuple[Process, Exact]:
-    exact = exact_expectations(settings.reliability)[process, agent]
-    return processes(settings.reliability)[process], exact
 
 
 _COLOUR: Final[Mapping[str, Colour]] = {"naive": "vermillion", "causal": "blue"}

@@ -180,11 +180,11 @@ def _claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
         f"comparisons, {ROUNDING:g} allowed for rounding; the ln that the paper prints before the "
         "bound is a misprint", place="section 4.2", origin="paper: no violation, in any run",
     )  # fmt: skip
-    pilot, called = claims.longest_pilot(five.OUTSIDE, settings.steps)
+    pilot, pilot_text = claims.longest_pilot(five.OUTSIDE, settings.steps)
     yield claims.vanishes(
         "two-diverge", f"the evidence against {vanish} grows without end, so their posteriors "
         "vanish; mean of their weight at the end",
-        0.4, columns["posterior"][:, -1, outside].sum(-1), pilot, f"{called}: {pilot.mean:.2g}",
+        0.4, columns["posterior"][:, -1, outside].sum(-1), pilot, f"{pilot_text}: {pilot.mean:.2g}",
         place="section 4.2, figure 3",
     )  # fmt: skip
     weight_inside = float(np.median(columns["posterior"][:, -1, inside].sum(-1)))

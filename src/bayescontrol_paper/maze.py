@@ -111,8 +111,8 @@ def _rule(settings: Settings, mdp: MDP, start: int, *, states: int | None) -> An
 
 
 def _r_learning(constant: int, settings: Settings, mdp: MDP, start: int) -> Any:
-    rates = {"alpha": settings.alpha, "beta": settings.beta}
-    return RLearning.on(mdp, C=constant, start=start, **rates)
+    alpha, beta = settings.alpha, settings.beta
+    return RLearning.on(mdp, C=constant, start=start, alpha=alpha, beta=beta)
 
 
 #: The constructor of each agent, in the order of the columns.
@@ -183,9 +183,8 @@ class Results:
         #: ρ* of the maze.
         self.optimum = self.world.plan.gain
         #: The mean reward of every block, and over the last window.
-        self.reward, self.late = (
-            claims.by_name(AGENTS, columns[name]) for name in ("reward", "late")
-        )
+        self.reward = claims.by_name(AGENTS, columns["reward"])
+        self.late = claims.by_name(AGENTS, columns["late"])
         #: How often action a was taken in cell x, as [run, first or last steps, x, a].
         self.visits = claims.by_name(AGENTS, columns["visits"])
 
@@ -404,11 +403,10 @@ def _setup(settings: Settings, columns: Columns) -> Figure:
     (best,) = stationary_distribution(mdp, plan.policy)
     visits = np.zeros(mdp.allowed.shape)
     visits[np.arange(len(visits)), plan.policy] = best.probability
-    layout, origin = settings.layout, "ours: our source of the paper has no images"
-    exact = f"exact: {plan.gain:.4f} per step"
+    origin = "ours: our source of the paper has no images"
     panels = [
-        mazes.setup(maze, f"The map {layout}", [origin]),
-        mazes.behaviour(maze, visits, "The best policy", [exact]),
+        mazes.setup(maze, f"The map {settings.layout}", [origin]),
+        mazes.behaviour(maze, visits, "The best policy", [f"exact: {plan.gain:.4f} per step"]),
     ]
     return Figure(panels, paper={11: "panel a"})
 

@@ -157,7 +157,7 @@ def others(name: str, inside: bool) -> list[int]:
 
 def _claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
     for name in CLASSES:
-        pilot, called = claims.longest_pilot(_OUTSIDE[name], int(times(settings, name)[-1]))
+        pilot, pilot_text = claims.longest_pilot(_OUTSIDE[name], int(times(settings, name)[-1]))
         outside = others(name, inside=False)
         weights = columns[f"{name} posterior"][:, -1, outside].sum(-1)
         left = float((weights > GONE).mean())
@@ -166,7 +166,7 @@ def _claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
             f"{name}: the weight of all {len(outside)} modes outside the core of the true one "
             "vanishes almost surely; its mean at the end",
             class_of(name).prior[outside].sum(), weights, pilot,
-            f"{called}: {claims.format_weight(pilot.mean)}",
+            f"{pilot_text}: {claims.format_weight(pilot.mean)}",
             f"in {100 * left:.3g} % of the runs more than {GONE:g} is left"
             + ": m* is rarely in charge for long while its weight is small" * (left > 0.02),
             place="section 4.4, theorem 3", small_as_text=True,
@@ -207,15 +207,15 @@ def _rival_claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
         "steps: eight in ten are below a fifth of the prior (false alarms: below 1e-9)",
     )  # fmt: skip
     mean, error = claims.measured(powers)
-    pilot, called = claims.longest_pilot(_POWER, settings.long_steps)
+    pilot, pilot_text = claims.longest_pilot(_POWER, settings.long_steps)
     slack = abs(pilot.mean + 1.0) + pilot.margin(len(powers), _ALARMS)
     yield Claim(
         "slower-like-one-over-t", "the weight w of (.8, .8) falls like 1/t, not exponentially: the "
         "power of t, over the last three quarters of the steps",
         "ours", -1.0, mean, error, abs(mean + 1.0) <= slack,
         reason="its arm is pulled in proportion to its weight, so dw/dt ∝ -w²",
-        threshold_origin=f"{called}: {pilot.mean:.2g} at a finite time; within {slack:.2g} of -1 "
-        "(false alarms: 1 in 1000)",
+        threshold_origin=f"{pilot_text}: {pilot.mean:.2g} at a finite time; within {slack:.2g} of "
+        "-1 (false alarms: 1 in 1000)",
     )  # fmt: skip
 
 
