@@ -192,7 +192,7 @@ def exact_expectations(reliability: float) -> dict[tuple[str, str], Exact]:
 
 #: The rate of false alarms of all statistical claims together.
 FALSE_ALARMS: Final = 1e-3
-# Three identities, each for two agents in two processes.
+#: The number of families of tests: three identities, each for two agents in two processes.
 _FAMILIES: Final = 12
 
 

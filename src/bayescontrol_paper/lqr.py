@@ -277,7 +277,7 @@ def _slopes(curves: FloatArray) -> FloatArray:
 #: Plants that are stable without control.
 STABLE: Final = tuple(name for name in lqr.PLANTS if system(name).radius < 1.0 - 1e-9)
 
-#: Runs within the bound and runs of the pilot; the false-alarm rate.
+#: For each agent: runs of the pilot within the bound, and all its runs.
 _PILOT: Final = {RULE: (30, 40), LAZY: (27, 40)}
 _ALARMS: Final = 0.01
 

@@ -214,7 +214,8 @@ _NEAR_CYCLE: Final = 0.01
 #: The share of ρ* that prior A earned in the pilot, by the number of steps.
 _PILOT: Final = {100_000: claims.Pilot(0.958, 0.0117, 20), 150_000: claims.Pilot(0.971, 0.0133, 20)}
 _ALARMS: Final = 1e-3
-#: At full size both priors earned 99.4 % or more, with standard errors of 0.3 %.
+#: Steps at full size, and the share of ρ* that is required there. Both priors earned 99.4 % or
+#: more, with standard errors of 0.3 %.
 _FULL: Final = (500_000, 0.98)
 #: The step of the crossing in the paper.
 _CROSSING: Final = 125_000

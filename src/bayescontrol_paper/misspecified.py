@@ -180,7 +180,7 @@ def run(settings: Settings, i: int) -> Columns:
 
 
 _POWER: Final = 0.95
-#: Upper bound, in nats, on the cost of learning the two cells that are visited.
+#: Upper bound, in nats, on what the predictor loses while it learns the two cells that are visited.
 _PRICE: Final = 40.0
 _STREAKS: Final = len(WORLDS) - 1
 #: Reward of the good lever per step: the largest possible cost of a false alarm.

@@ -32,7 +32,7 @@ from bayescontrol.report.page import Section
 #: Keys in the click context: the folder with the finished replicas, and whether --fresh was used.
 RESULTS_FOLDER: Final = "bayescontrol.kept"
 IS_FRESH: Final = "bayescontrol.fresh"
-#: Lines for claims and tables.
+#: About how many lines `run` prints; further tables are only on the page.
 _SCREEN: Final = 48
 _folder: Final = click.Path(path_type=Path)
 

@@ -47,12 +47,14 @@ _CLAIM_FIELDS: Final = (
     "name", "claim", "source", "expected", "ours", "error", "holds", "verdict", "exact", "place",
     "threshold_origin",
 )  # fmt: skip
-#: In the chart of a sweep: axes with positive values that span at least this factor are
-#: logarithmic, numbers with a smaller relative difference count as equal, the panels in a row, and
-#: the lines in a panel that can be told apart.
+# In the chart of a sweep:
+#: An axis is logarithmic if its values are positive and span at least this factor.
 _LOG_RATIO: Final = 30.0
+#: Numbers with a smaller relative difference count as equal.
 _ROUNDING: Final = 1e-9
+#: The panels in a row.
 _COLUMNS: Final = 3
+#: The lines in a panel that a reader can distinguish.
 _MOST_LINES: Final = 6
 
 
