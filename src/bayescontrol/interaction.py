@@ -121,17 +121,15 @@ def play(
     """
     _check_parts(agent, environment)
     (p, q), _ = _streams_and_seed(streams, seed, run)
-    return _steps_without_end(agent, environment, p, q)
 
+    def steps() -> Iterator[tuple[A, O]]:
+        while True:
+            a = copy_if_array(agent.act(p))
+            o = copy_if_array(environment.respond(a, q))
+            agent.observe(a, o)
+            yield a, o
 
-def _steps_without_end(
-    agent: Agent[A, O], environment: Environment[A, O], p: Stream, q: Stream
-) -> Iterator[tuple[A, O]]:
-    while True:
-        a = copy_if_array(agent.act(p))
-        o = copy_if_array(environment.respond(a, q))
-        agent.observe(a, o)
-        yield a, o
+    return steps()  # a generator of its own, so that `play` checks its arguments at once
 
 
 def interact(
@@ -193,8 +191,8 @@ def _interact_stepwise(
     actions: list[A] = []
     observations: list[O] = []
     values: dict[str, list[Any]] = {name: [] for name in probes}
-    before = [(values[n], r.measure) for n, r in probes.items() if r.when == "before"]
-    after = [(values[n], r.measure) for n, r in probes.items() if r.when == "after"]
+    before = [(values[n], probe.measure) for n, probe in probes.items() if probe.when == "before"]
+    after = [(values[n], probe.measure) for n, probe in probes.items() if probe.when == "after"]
     for t in range(count):
         try:
             a = copy_if_array(agent.act(p))

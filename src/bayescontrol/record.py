@@ -112,11 +112,9 @@ def as_probes(probes: Mapping[str, Probe] | Iterable[str]) -> dict[str, Probe]:
 
 
 @lru_cache
-def _row_factory(names: tuple[str, ...]) -> Callable[[Any], Any]:
-    """Return a function that makes a named tuple from a row."""
-    row_type: Any = namedtuple("Row", names)  # type: ignore[misc]
-    make: Callable[[Any], Any] = row_type._make
-    return make
+def _row_type(names: tuple[str, ...]) -> Any:
+    """Return the type of named tuples with these fields, always the same one."""
+    return namedtuple("Row", names)
 
 
 class Record:
@@ -218,7 +216,7 @@ class Record:
 def _values(column: npt.NDArray[Any]) -> Any:
     """Return the values of a column: Python numbers, or rows of an array."""
     if column.dtype.names:
-        return map(_row_factory(column.dtype.names), column.tolist())
+        return map(_row_type(column.dtype.names)._make, column.tolist())
     return column.tolist() if column.ndim == 1 else column
 
 

@@ -85,11 +85,18 @@ def distinct_texts(values: Iterable[Any]) -> dict[Any, str]:
     ({'red': 'red', 2: '2'}, {1: '1', '1': "'1'"})
     """
     things = list(values)
-    count = Counter(map(str, things))
-    texts = {v: str(v) if count[str(v)] == 1 else repr(v) for v in things}
-    if len(set(texts.values())) < len(texts):  # the repr of one is the str of another
-        return {v: repr(v) for v in things}
-    return texts
+    texts = distinct([str(v) for v in things], [repr(v) for v in things])
+    return dict(zip(things, texts, strict=True))
+
+
+def distinct(short: list[str], long: list[str]) -> list[str]:
+    """Return the short texts; the long text where a short one is not unique.
+
+    If that still leaves two equal texts, return the long ones, which must all differ.
+    """
+    count = Counter(short)
+    texts = [s if count[s] == 1 else t for s, t in zip(short, long, strict=True)]
+    return texts if len(set(texts)) == len(texts) else long
 
 
 def description(thing: object) -> str:

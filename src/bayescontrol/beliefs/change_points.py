@@ -325,12 +325,7 @@ class ChangePointBelief(Saved):
         Without a decision, o is learned as the answer to a new one. If earlier decisions wait for
         answers, this is an error: `answer` needs to know which one is meant.
         """
-        self._answer_current(self._event(x, a, o))
-
-    def _event(self, x: Any, a: Any, o: Any) -> Event:
-        """Return a valid event in plain values, or raise an error."""
-        event: Event = self.prior.plain_event(x, a, o)
-        return event
+        self._answer_current(self.prior.plain_event(x, a, o))
 
     def skip(self, x: Any, a: Any) -> None:
         """Close the current decision without an answer; it may still come late."""
@@ -353,7 +348,7 @@ class ChangePointBelief(Saved):
 
         The belief is the same as if the answer had come in time. An older answer raises `TooLate`.
         """
-        event = None if o is MISSING else self._event(x, a, o)
+        event = None if o is MISSING else self.prior.plain_event(x, a, o)
         n, now = index(decision), self.decision
         if n == now and n in self._waiting:
             self._answer_current(event)
@@ -454,7 +449,8 @@ class ChangePointBelief(Saved):
     def log_predictive(self, x: Any, a: Any, o: Any) -> float:
         """ln P(o | âo_<t â_t); a density if observations are continuous."""
         state = self._state
-        p, log_scale = state.segments.likelihoods(state.size, self._event(x, a, o))
+        event = self.prior.plain_event(x, a, o)  # raises an error if it is invalid
+        p, log_scale = state.segments.likelihoods(state.size, event)
         return math.log(float(p @ state.probabilities())) + log_scale
 
     def observed_part(self, o: Any) -> Any:

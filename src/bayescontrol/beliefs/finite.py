@@ -6,7 +6,6 @@ The belief queries hypotheses and never policies, so it cannot condition on the 
 actions: actions are interventions.
 """
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import islice
 from types import SimpleNamespace
@@ -19,6 +18,7 @@ from bayescontrol._arrays import ArrayLike, Arrays, FloatArray, require_between
 from bayescontrol._support.display import html_table
 from bayescontrol._support.priors import TOLERANCE, as_prior
 from bayescontrol._support.saved import Array, Field, Number, Part, Saved, damaged, declare
+from bayescontrol._support.values import distinct
 from bayescontrol.beliefs.weights import LN2, OnImpossible, Weights
 from bayescontrol.errors import (
     BadEvidence,
@@ -336,10 +336,7 @@ class FiniteBelief(Saved, Generic[M]):
         ['coin (m0)', 'coin (m1)']
         """
         names = [self.name(m) for m in range(len(self))]
-        count = Counter(names)
-        numbered = [f"{name} (m{m})" for m, name in enumerate(names)]
-        distinct = [name if count[name] == 1 else numbered[m] for m, name in enumerate(names)]
-        return distinct if len(set(distinct)) == len(distinct) else numbered
+        return distinct(names, [f"{name} (m{m})" for m, name in enumerate(names)])
 
     def posterior_summary(self) -> dict[str, dict[str, Any]]:
         """Return P(m | âo_<t) of every mode, by name."""

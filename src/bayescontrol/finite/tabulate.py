@@ -353,7 +353,7 @@ def _fill_tables(
     return TabularModes(policy, hypothesis, successor, names=names, prior=prior, labels=labels)
 
 
-def _hashable(x: Any) -> Hashable:
+def _hashable(x: Any) -> Any:
     """Return x if it is hashable, else raise InvalidTable."""
     try:
         hash(x)
@@ -362,8 +362,7 @@ def _hashable(x: Any) -> Hashable:
             f"situation {x!r} is not hashable: use numbers, text or tuples for situations and "
             "private states"
         ) from None
-    situation: Hashable = x
-    return situation
+    return x
 
 
 def _sorted_if_possible(values: Iterable[Any]) -> list[Any]:
