@@ -255,7 +255,7 @@ def queries_for(modes: Any) -> "ModeListQueries[Any] | ModeArrayQueries[Any]":
 
 
 class BoundMode(Generic[M]):
-    """A mode with its private state s, which its methods receive in place of x; or (x, s)."""
+    """A mode bound to its private state s: its methods get s, or the pair (x, s), instead of x."""
 
     __slots__ = ("m", "states", "unbound")
 

@@ -16,7 +16,7 @@ an expert who knows which mode is right.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
@@ -28,12 +28,9 @@ from bayescontrol.errors import BadEvidence, MissingCapability
 from bayescontrol.modes import DiscreteMode
 from bayescontrol.protocols import Agent, Environment, MixingBelief
 from bayescontrol.record import Probe, Record, as_probes
-from bayescontrol.rule import ControlRule, Rule
+from bayescontrol.rule import A, ControlRule, O, Rule
 from bayescontrol.seeding import SeedLike, Stream, StreamLike, as_seed, as_stream, require_stream
 from bayescontrol.situations import require_same_start
-
-A = TypeVar("A")
-O = TypeVar("O")  # noqa: E741 - the paper's symbol
 
 
 def both_streams(seed: int, run: int) -> tuple[Stream, Stream]:
@@ -167,8 +164,8 @@ def interact(
     measured = as_probes(probes) if probes else {}
     (p, q), record_seed = _streams_and_seed(streams, seed, run)
     belief: Any = getattr(agent, "belief", None)
-    is_measured = "posterior" in measured and hasattr(belief, "posterior")
-    prior = np.array(belief.posterior()) if is_measured else None
+    has_posterior = "posterior" in measured and hasattr(belief, "posterior")
+    prior = np.array(belief.posterior()) if has_posterior else None
     if count and not measured and (loop := find_loop(agent, environment)) is not None:
         record = loop(agent, environment, count, p, q)
     else:

@@ -166,7 +166,7 @@ class Record:
         return {"actions": self.actions, "observations": self.observations, **self.probes}
 
     def plot(self, world: Any = None) -> "Plot":
-        """Draw all that the record holds, with `world` also what it knows, such as the regret.
+        """Draw everything in the record; with `world` also what needs it, such as the regret.
 
         The result has the Matplotlib `axes`, and `save(path)`. The functions of `bayescontrol.plot`
         draw one plot each; `plot.arms(agent)` draws what a bandit agent knows about its arms.

@@ -39,10 +39,8 @@ class Situated:
         self.mode, self.situation = mode, situation
         #: T(x, a, o), the next situation.
         self.advance: Advance = state_transition(mode, situation, advance)
-        self.action_probabilities: Callable[[Any], Mapping[Any, float]] = mode.action_probabilities
-        self.observation_probabilities: Callable[[Any, Any], Mapping[Any, float]] = (
-            mode.observation_probabilities
-        )
+        self.action_probabilities: Callable[..., Any] = mode.action_probabilities
+        self.observation_probabilities: Callable[..., Any] = mode.observation_probabilities
 
     def start(self) -> Any:
         """Return x before the first step."""

@@ -48,7 +48,9 @@ def unpack(array: AnyArray) -> Any:
     try:
         return ast.literal_eval(array.item())
     except (ValueError, SyntaxError, TypeError):
-        raise IncompatibleState(f"{str(array)[:80]!r} is not a saved literal") from None
+        raise IncompatibleState(
+            f"the saved state is damaged: {str(array)[:80]!r} is not a Python literal"
+        ) from None
 
 
 def format_name(cls: type, default: str) -> str:
@@ -102,7 +104,7 @@ def distinct(short: list[str], long: list[str]) -> list[str]:
 def description(thing: object) -> str:
     """Return the class of an object and its public numbers, texts, tuples and arrays.
 
-    Saved states of modes without names are told apart by it.
+    It identifies modes without names in a saved state.
 
     >>> class Coin:
     ...     def __init__(self, p): self.p, self._tosses = p, 0

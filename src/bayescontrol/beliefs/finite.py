@@ -263,8 +263,8 @@ class FiniteBelief(Saved, Generic[M]):
         >>> round(boxes.agent().belief.log_predictive(0, 0, 1), 6)  # ln 1/4
         -1.386294
         """
-        evidence, is_log = self._hypotheses.likelihoods(x, a, o), self._hypotheses.log
-        return self._weights.log_predictive(evidence, is_log)
+        evidence = self._hypotheses.likelihoods(x, a, o)
+        return self._weights.log_predictive(evidence, self._hypotheses.log)
 
     def observed_part(self, o: Any) -> Any:
         """Return the part of o that the modes predict: all of it, unless modes say otherwise."""
@@ -278,12 +278,10 @@ class FiniteBelief(Saved, Generic[M]):
         The control rule calls this for the actions of *another* agent. `what` names the evidence
         in errors.
         """
-        evidence = np.broadcast_to(
-            np.asarray(self._hypotheses.query_each(capability, query), np.float64), (len(self),)
-        )
+        answers = np.asarray(self._hypotheses.query_each(capability, query), np.float64)
         before = self._weights.copy()
         try:
-            self._weights.condition(np.ascontiguousarray(evidence))
+            self._weights.condition(np.ascontiguousarray(np.broadcast_to(answers, (len(self),))))
         except BadEvidence as error:
             raise self._explain(error, what) from None
         self._log_base += self._weights.log_total(before)
@@ -424,10 +422,14 @@ class FiniteBelief(Saved, Generic[M]):
         names, other_names = self._hypotheses.names(), other._hypotheses.names()
         _mode_queries.require_same_names(names, other_names, "the other belief")
         if self._prior.tobytes() != other._prior.tobytes():
-            raise IncompatibleState(f"cannot merge {other!r}: its prior differs")
+            raise IncompatibleState(
+                f"cannot merge {other!r}: its prior is {other._prior}, that of this belief is "
+                f"{self._prior}; create both with the same prior"
+            )
         if self._hypotheses.stateful_modes or other._hypotheses.stateful_modes:
             raise IncompatibleState(
-                "modes with private state depend on the order of events and cannot be merged"
+                "modes with private state depend on the order of the observations and cannot be "
+                "merged: give all observations to one belief, in order"
             )
         self._weights.merge(other._weights, self._prior)
         self._log_base += other._log_base
@@ -468,9 +470,9 @@ def finite_belief(agent: Any, what: str) -> FiniteBelief[Any]:
     """Return the agent's `FiniteBelief`; raise MissingCapability, naming `what`, if it has none."""
     belief = getattr(agent, "belief", None)
     if not isinstance(belief, FiniteBelief):
-        has = "no belief" if belief is None else f"the belief {belief!r}"
+        found = "no belief" if belief is None else f"the belief {belief!r}"
         raise MissingCapability(
-            f"{what} needs finitely many modes, but the agent has {has}: use a FiniteBelief, for "
+            f"{what} needs finitely many modes, but the agent has {found}: use a FiniteBelief, for "
             "example over a grid of parameters"
         )
     return belief

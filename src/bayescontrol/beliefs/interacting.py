@@ -10,17 +10,16 @@ all hazards, and w_ij is averaged over P(h | m_t, âo_≤t): the weights of the 
 a filter for each hazard would be a little more accurate.
 """
 
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from bayescontrol._arrays import ArrayLike, FloatArray
 from bayescontrol._mode_queries import ModeArrayQueries, has, mode_label, require
+from bayescontrol.beliefs.finite import M
 from bayescontrol.beliefs.switching import SwitchingBelief
 from bayescontrol.errors import MissingCapability
 from bayescontrol.protocols import Stateful, StateMixing
-
-M = TypeVar("M")
 
 
 def mix_gaussians(

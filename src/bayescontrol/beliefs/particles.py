@@ -41,12 +41,7 @@ from bayescontrol._support.display import summary_html
 from bayescontrol._support.saved import Array, Field, Number, Part, Saved, damaged, declare
 from bayescontrol._support.values import pack, unpack
 from bayescontrol.beliefs.weights import OnImpossible, Weights
-from bayescontrol.errors import (
-    BadEvidence,
-    IncompatibleState,
-    InvalidPrior,
-    counted,
-)
+from bayescontrol.errors import BadEvidence, IncompatibleState, InvalidPrior, counted
 from bayescontrol.protocols import PosteriorMeasure
 from bayescontrol.record import Record
 from bayescontrol.seeding import SeedLike, Stream, StreamLike, as_stream, require_stream
@@ -317,7 +312,10 @@ class ParticleBelief(Saved):
                 "randomness from its stream"
             )
         if new.drawn.size not in (0, self._theta.shape[1]):
-            raise damaged(f"the mode drawn last is {new.drawn}")
+            raise damaged(
+                f"the particle drawn last is {new.drawn}: expected {self._theta.shape[1]} numbers, "
+                "or none before the first draw"
+            )
         new._last = Particle(new.drawn, self._act) if new.drawn.size else None
 
     def _repr_html_(self) -> str:
@@ -361,7 +359,8 @@ class _History(Field):
         x, a, o = (unpack(c) if c.dtype.kind == "U" and not c.ndim else c for c in columns)
         if not len(x) == len(a) == len(o):
             raise damaged(
-                f"a history of {len(x)} situations, {len(a)} actions and {len(o)} observations"
+                f"a history of {len(x)} situations, {len(a)} actions and {len(o)} observations: "
+                "expected the same number of each"
             )
         situations = (x for x, _ in Record(x, o))
         return [(x, a, o) for x, (a, o) in zip(situations, Record(a, o), strict=True)]
@@ -458,4 +457,4 @@ class ResampleMoveBelief(ParticleBelief):
     def _check_state(self, new: SimpleNamespace) -> None:
         super()._check_state(new)
         if len(new._history) != new.count:
-            raise damaged(f"{new.count} observations, but a history of {len(new._history)}")
+            raise damaged(f"{new.count} observations, but a history of {len(new._history)} steps")

@@ -211,11 +211,7 @@ def trap() -> TabularModes:
             "edge": {"watch": "open", "step": "pit"},
             "pit": {"watch": "pit", "step": "pit"},
         },
-        policies={
-            "m1": "watch",
-            "m2": lambda x: either if x == "pit" else "watch",
-            "m3": "step",
-        },
+        policies={"m1": "watch", "m2": lambda x: either if x == "pit" else "watch", "m3": "step"},
         expects=[{"o": p, "e": p, "p": 0.5} for p in (0.8, 0.5, 0.2)],  # open, edge and pit
     )
 

@@ -220,7 +220,7 @@ class ParametricModes(ModeClass[ParametricMode, Any, Any, Any]):
         truth = self[m].theta if m is not None else as_numbers(theta, "theta", InvalidTable)[()]
         if np.shape(truth) != self.theta.shape[1:]:
             raise InvalidTable(
-                f"theta has shape {np.shape(truth)}: expected one mode, {self.theta.shape[1:]}"
+                f"theta has shape {np.shape(truth)}: expected {self.theta.shape[1:]}, one mode"
             )
         return ParametricEnvironment(self, truth)
 
@@ -295,7 +295,7 @@ def _as_situation(x: Any) -> Situation:
 
 
 def _convert(number_type: type, value: Any, what: str) -> Number:
-    """Convert the value to int or float, as the functions are compiled, or raise BadEvidence."""
+    """Convert the value to the type for which the functions are compiled: int or float."""
     try:
         if number_type is float and not isinstance(value, str):
             return float(value)

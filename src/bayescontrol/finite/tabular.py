@@ -333,12 +333,9 @@ class TabularModes(ModeClass[TabularMode, int, int, int]):
         if type(environment) is not TabularEnvironment:
             return None
         modes = environment.modes
-        fits = (
-            modes.fits_rule(agent)
-            and isinstance(agent.x, int)
-            and 0 <= agent.x < modes.policy.shape[1]
-        )
-        return _run if fits else None
+        if not modes.fits_rule(agent) or not isinstance(agent.x, int):
+            return None
+        return _run if 0 <= agent.x < len(modes.successor) else None
 
     def __repr__(self) -> str:
         counts = zip(self.hypothesis.shape, _AXES, strict=True)

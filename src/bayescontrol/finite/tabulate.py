@@ -32,7 +32,7 @@ from bayescontrol._mode_queries import (
     state_transition,
 )
 from bayescontrol._support.priors import TOLERANCE, checked_probabilities
-from bayescontrol.beliefs.finite import FiniteBelief
+from bayescontrol.beliefs.finite import finite_belief
 from bayescontrol.errors import BayesControlError, InvalidTable, MissingCapability
 from bayescontrol.finite.tabular import Labels, TabularMode, TabularModes
 from bayescontrol.protocols import ActionProbabilities, ObservationProbabilities, Stateful
@@ -97,12 +97,8 @@ observations=('False', 'True')))
             )
         if situation is not None or advance is not None or prior is not None:
             raise InvalidTable("the agent brings its situation, advance and prior: leave them out")
-        belief = modes.belief
-        if not isinstance(belief, FiniteBelief):
-            raise MissingCapability(
-                f"{type(belief).__name__} is not a finite belief: its modes do not fit in a table; "
-                "check the agent by simulation (bayescontrol.convergence.sampled_check)"
-            )
+        # A simulation, unlike tables, can check an agent with any belief.
+        belief = finite_belief(modes, "tabulate (unlike bayescontrol.convergence.sampled_check)")
         return tabulate(belief.modes, modes.x, modes.advance, prior=belief.prior, limit=limit)
     if isinstance(modes, TabularModes):
         situation = modes.start if situation is None else situation
@@ -111,8 +107,7 @@ observations=('False', 'True')))
             return _with_start_and_prior(modes, situation, prior)
     if situation is None and advance is None and _belong_to_one_table(modes):
         situation, advance = modes[0].modes.start, modes[0].modes.advance
-    is_array = is_mode_array(modes)
-    queries = _ArrayDistributions(modes) if is_array else _ListDistributions(modes)
+    queries = _ArrayDistributions(modes) if is_mode_array(modes) else _ListDistributions(modes)
     return _explore(queries, situation, as_advance(situation, advance), prior, limit)
 
 
@@ -212,7 +207,7 @@ class _ListDistributions:
         return hypothesis
 
     def advance(self, x: Any, a: Any, o: Any, hypotheses: Distributions, advance: Advance) -> Any:
-        """Return T(x, a, o); `hypotheses`, P(o | m, x, a) for every m, show who rules o out."""
+        """Return T(x, a, o); `hypotheses`, P(o | m, x, a) of all m, show which rule o out."""
         if not any(self._stateful):
             return next_situation(advance, x, a, o)
         shared = [s for s, stateful in zip(x, self._stateful, strict=True) if not stateful]
