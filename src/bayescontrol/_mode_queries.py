@@ -496,9 +496,8 @@ class ModeArrayQueries(_Queries, Generic[M]):
         self._bound: dict[int, Any] = {}  # modes with their states
         self._description = ""
         self.log = not has(modes, ModeArray)
-        self._likelihoods: Callable[[Any, Any, Any], FloatArray] = getattr(
-            modes, "log_likelihoods" if self.log else "likelihoods"
-        )
+        method = "log_likelihoods" if self.log else "likelihoods"
+        self._likelihoods: Callable[[Any, Any, Any], FloatArray] = getattr(modes, method)
 
     def add(self, mode: M, state: Any = NOT_GIVEN, missed: int = 0) -> None:
         """Raise MissingCapability: an array of modes has a fixed size."""

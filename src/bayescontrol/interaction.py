@@ -27,7 +27,7 @@ from bayescontrol.beliefs.finite import FiniteBelief
 from bayescontrol.errors import BadEvidence, MissingCapability
 from bayescontrol.modes import DiscreteMode
 from bayescontrol.protocols import Agent, Environment, MixingBelief
-from bayescontrol.record import Probe, Record, as_probes
+from bayescontrol.record import Probe, Record, as_probes, column_values
 from bayescontrol.rule import A, ControlRule, O, Rule
 from bayescontrol.seeding import SeedLike, Stream, StreamLike, as_seed, as_stream, require_stream
 from bayescontrol.situations import require_same_start
@@ -257,8 +257,8 @@ def _steps(log: Any) -> Iterator[tuple[Any, ...]]:
     """Yield (a, o) or (x, a, o), after checking that all entries have the same form."""
     if isinstance(log, Record):
         if "situation" in log.probes:
-            situations = Record(log.probes["situation"], log.observations)
-            yield from ((x, a, o) for (x, _), (a, o) in zip(situations, log, strict=True))
+            situations = column_values(log.probes["situation"])
+            yield from ((x, a, o) for x, (a, o) in zip(situations, log, strict=True))
         else:
             yield from log
         return

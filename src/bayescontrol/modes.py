@@ -94,9 +94,8 @@ class DiscreteMode(Generic[X, A, O]):
 
     def observation_probabilities(self, x: X, a: A) -> Mapping[O, float]:
         """P(o | m, x, a)."""
-        return checked_probabilities(
-            self._hypothesis(x, a), "hypothesis", self, x, a, allow_empty=True
-        )
+        answer = self._hypothesis(x, a)
+        return checked_probabilities(answer, "hypothesis", self, x, a, allow_empty=True)
 
     def likelihood(self, x: X, a: A, o: O) -> float:
         """P(o | m, x, a) of one o."""

@@ -137,8 +137,7 @@ class Record:
         observations: Sequence[Any] | npt.NDArray[Any],
         probes: Mapping[str, Sequence[Any] | npt.NDArray[Any]] | None = None,
     ) -> None:
-        reserved = {"actions", "observations"} & (probes or {}).keys()
-        if reserved:
+        if reserved := {"actions", "observations"} & (probes or {}).keys():
             raise ValueError(
                 f"a probe cannot be called {reserved.pop()!r}: every record has that column"
             )
@@ -188,7 +187,7 @@ class Record:
 
     def __iter__(self) -> Iterator[tuple[Any, Any]]:
         """Iterate over the steps (a_1, o_1), (a_2, o_2), …"""
-        return zip(_values(self.actions), _values(self.observations), strict=True)
+        return zip(column_values(self.actions), column_values(self.observations), strict=True)
 
     def __eq__(self, other: object) -> bool:
         """Compare columns bit for bit (objects with ==)."""
@@ -213,8 +212,8 @@ class Record:
         return html_table(f"{len(self)} steps{more}{seed}", ["t", *columns], rows)
 
 
-def _values(column: npt.NDArray[Any]) -> Any:
-    """Return the values of a column: Python numbers, or rows of an array."""
+def column_values(column: npt.NDArray[Any]) -> Any:
+    """Return the values of a column: Python values, named tuples, or rows of an array."""
     if column.dtype.names:
         return map(_row_type(column.dtype.names)._make, column.tolist())
     return column.tolist() if column.ndim == 1 else column

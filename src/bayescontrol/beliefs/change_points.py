@@ -302,7 +302,7 @@ class ChangePointBelief(Saved):
 
     @property
     def open_decisions(self) -> tuple[int, ...]:
-        """The decisions that wait for an answer which would not come too late."""
+        """The decisions without an answer that are recent enough to get one."""
         return tuple(sorted(self._waiting))
 
     def begin(self) -> None:
@@ -311,17 +311,22 @@ class ChangePointBelief(Saved):
         self._waiting |= {self.decision}
 
     def _pass_over(self) -> None:
-        """Go on without the answer to the current decision, if it was begun; it still waits."""
+        """Go on without the answer to the current decision, if it was begun; it stays open."""
         if self.decision in self._waiting:
             self._close(None)
 
     def observe(self, x: Any, a: Any, o: Any) -> None:
         """Learn the answer to the current decision. An error leaves the belief unchanged.
 
-        Without a decision, o is learned as the answer to a new one. If earlier decisions wait for
-        answers, this is an error: `answer` needs to know which one is meant.
+        Without a decision, o is learned as the answer to a new one. If earlier decisions are open,
+        this is an error: use `answer`, with the number of the decision.
         """
-        self._answer_current(self.prior.plain_event(x, a, o))
+        self._answer_current(self._event(x, a, o))
+
+    def _event(self, x: Any, a: Any, o: Any) -> Event:
+        """Return a valid event in plain values, or raise an error; subclasses add their form."""
+        event: Event = self.prior.plain_event(x, a, o)
+        return event
 
     def skip(self, x: Any, a: Any) -> None:
         """Close the current decision without an answer; it may still come late."""
@@ -344,7 +349,7 @@ class ChangePointBelief(Saved):
 
         The belief is the same as if the answer had come in time. An older answer raises `TooLate`.
         """
-        event = None if o is MISSING else self.prior.plain_event(x, a, o)
+        event = None if o is MISSING else self._event(x, a, o)
         n, now = index(decision), self.decision
         if n == now and n in self._waiting:
             self._answer_current(event)
@@ -445,8 +450,7 @@ class ChangePointBelief(Saved):
     def log_predictive(self, x: Any, a: Any, o: Any) -> float:
         """ln P(o | âo_<t â_t); a density if observations are continuous."""
         state = self._state
-        event = self.prior.plain_event(x, a, o)  # raises an error if it is invalid
-        p, log_scale = state.segments.likelihoods(state.size, event)
+        p, log_scale = state.segments.likelihoods(state.size, self._event(x, a, o))
         return math.log(float(p @ state.probabilities())) + log_scale
 
     def observed_part(self, o: Any) -> Any:

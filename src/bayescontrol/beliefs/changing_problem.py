@@ -58,7 +58,7 @@ class ChangingEnvironment:
         return o
 
     def _enter_step(self) -> None:
-        """Change the world if a new one begins at this step."""
+        """Change to the world that begins at this step, if there is one."""
         if self.t and self.t in self.worlds:
             self.world.change_to(self.worlds[self.t])
 

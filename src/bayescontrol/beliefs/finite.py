@@ -457,11 +457,9 @@ class FiniteBelief(Saved, Generic[M]):
 
     def _explain(self, error: BadEvidence, where: str) -> BadEvidence:
         """Return the error with the name of the mode and with `where` it occurred."""
-        text = str(error)
-        if error.mode is not None:
-            text = text.replace(
-                f"mode {error.mode} ", f"mode {error.mode} ({self.name(error.mode)}) "
-            )
+        text, m = str(error), error.mode
+        if m is not None:
+            text = text.replace(f"mode {m} ", f"mode {m} ({self.name(m)}) ")
         error.args = (f"{text}; {where}",)
         return error
 

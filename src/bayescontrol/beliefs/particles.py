@@ -37,13 +37,14 @@ from bayescontrol._arrays import (
     require_between,
 )
 from bayescontrol._mode_queries import require_functions
+from bayescontrol._support.columns import as_column
 from bayescontrol._support.display import summary_html
 from bayescontrol._support.saved import Array, Field, Number, Part, Saved, damaged, declare
 from bayescontrol._support.values import pack, unpack
 from bayescontrol.beliefs.weights import OnImpossible, Weights
 from bayescontrol.errors import BadEvidence, IncompatibleState, InvalidPrior, counted
 from bayescontrol.protocols import PosteriorMeasure
-from bayescontrol.record import Record
+from bayescontrol.record import column_values
 from bayescontrol.seeding import SeedLike, Stream, StreamLike, as_stream, require_stream
 
 #: draw(n, rng) -> θ of shape (n, d)
@@ -331,8 +332,8 @@ class ParticleBelief(Saved):
 
 #: A step of the history: (x_t, a_t, o_t).
 Event: TypeAlias = tuple[Any, Any, Any]
-#: The names of the saved arrays of the history, and the columns of a `Record` that they hold.
-_HISTORY = {"history/x": "situation", "history/a": "actions", "history/o": "observations"}
+#: The names of the saved columns of the history, and what they contain.
+_HISTORY = {"history/x": "situations", "history/a": "actions", "history/o": "observations"}
 
 
 class _History(Field):
@@ -343,27 +344,23 @@ class _History(Field):
     def save(self, owner: Any, arrays: Arrays) -> None:
         """Add the columns."""
         history = self.value(owner)
-        xs, actions, observations = zip(*history, strict=True) if history else ((),) * 3
-        columns = Record(actions, observations, {"situation": xs}).columns()
-        for key, name in _HISTORY.items():
-            column = columns[name]
-            is_object = column.dtype == object
-            arrays[key] = (
-                pack(column.tolist(), f"the column {name}") if is_object else column.copy()
-            )
+        columns = map(as_column, zip(*history, strict=True) if history else ((),) * 3)
+        for (name, content), column in zip(_HISTORY.items(), columns, strict=True):
+            what = f"the list of {content}"
+            arrays[name] = pack(column.tolist(), what) if column.dtype == object else column
 
     def read(self, owner: Any, arrays: Arrays) -> list[Event]:
         """Return the steps."""
-        columns = (arrays[key] for key in _HISTORY)
+        columns = (arrays[name] for name in _HISTORY)
         # Columns of objects are saved as one text.
-        x, a, o = (unpack(c) if c.dtype.kind == "U" and not c.ndim else c for c in columns)
+        values = (unpack(c) if c.dtype.kind == "U" and not c.ndim else c for c in columns)
+        x, a, o = map(as_column, values)
         if not len(x) == len(a) == len(o):
             raise damaged(
                 f"a history of {len(x)} situations, {len(a)} actions and {len(o)} observations: "
                 "expected the same number of each"
             )
-        situations = (x for x, _ in Record(x, o))
-        return [(x, a, o) for x, (a, o) in zip(situations, Record(a, o), strict=True)]
+        return list(zip(*map(column_values, (x, a, o)), strict=True))
 
 
 class ResampleMoveBelief(ParticleBelief):

@@ -103,9 +103,7 @@ class SwitchingBelief(_Changing[M]):
     format_name: ClassVar[str] = "SwitchingBelief"
     saved_fields = declare(
         Fixed("change", lambda belief: belief._change_parameters(), setting="hazard or transition"),
-        Array(
-            "hazard_given_mode", lambda belief: belief._given if len(belief._hazards) > 1 else None
-        ),
+        Array("hazard_given_mode", lambda b: b._given if len(b._hazards) > 1 else None),
     )
 
     def __init__(

@@ -81,7 +81,7 @@ class ModeClass(Generic[M, X, A, O]):
         return kind(belief, copy(self.start), self.advance, schedule)
 
     def fits_rule(self, agent: Any) -> bool:
-        """Whether the agent is the control rule over this class, as compiled loops need it."""
+        """Whether the agent is the plain control rule over this class, which loops require."""
         return (
             type(learner(agent)) is FiniteBelief
             and agent.belief.modes is self
@@ -235,9 +235,8 @@ class TabularModes(ModeClass[TabularMode, int, int, int]):
         shape = self.hypothesis.shape[1:]
         if successor is None and situations > 1:
             raise InvalidTable(f"with {situations} situations, successor[x, a, o] must be given")
-        self.successor: IntArray = np.array(
-            np.zeros(shape) if successor is None else successor, np.int64
-        )
+        next_situations = np.zeros(shape) if successor is None else successor
+        self.successor: IntArray = np.array(next_situations, np.int64)
         if self.successor.shape != shape:
             raise InvalidTable(
                 f"successor has shape {self.successor.shape}: expected (situations, actions, "

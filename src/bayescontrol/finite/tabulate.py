@@ -104,7 +104,12 @@ observations=('False', 'True')))
         situation = modes.start if situation is None else situation
         prior = modes.prior if prior is None else prior
         if advance in (None, modes.advance):
-            return _with_start_and_prior(modes, situation, prior)
+            if situation == modes.start and np.array_equal(prior, modes.prior):
+                return modes
+            return TabularModes(
+                modes.policy, modes.hypothesis, modes.successor,
+                start=situation, names=modes.names, prior=prior, labels=modes.labels,
+            )  # fmt: skip
     if situation is None and advance is None and _belong_to_one_table(modes):
         situation, advance = modes[0].modes.start, modes[0].modes.advance
     queries = _ArrayDistributions(modes) if is_mode_array(modes) else _ListDistributions(modes)
@@ -118,16 +123,6 @@ def _belong_to_one_table(modes: Any) -> bool:
         and bool(modes)
         and all(isinstance(mode, TabularMode) and mode.modes is modes[0].modes for mode in modes)
     )
-
-
-def _with_start_and_prior(modes: TabularModes, start: int, prior: ArrayLike) -> TabularModes:
-    """Return the same tables with this start and prior."""
-    if start == modes.start and np.array_equal(prior, modes.prior):
-        return modes
-    return TabularModes(
-        modes.policy, modes.hypothesis, modes.successor,
-        start=start, names=modes.names, prior=prior, labels=modes.labels,
-    )  # fmt: skip
 
 
 # -- distributions of all modes -------------------------------------------------------------
@@ -267,9 +262,8 @@ def _distribution(answer: Any, name: str, part: str, x: Any) -> dict[Any, float]
 
     A hypothesis may be empty, a policy may not.
     """
-    checked = checked_probabilities(
-        answer, part, f"mode {name}", x, allow_empty=part == "hypothesis"
-    )
+    may_be_empty = part == "hypothesis"
+    checked = checked_probabilities(answer, part, f"mode {name}", x, allow_empty=may_be_empty)
     return {k: float(p) for k, p in checked.items() if p != 0.0}
 
 
