@@ -142,15 +142,14 @@ def _walk(
     stack: list[tuple[History, list[Any]]] = [((), [q.start() for q in systems])]
     while stack:
         history, states = stack.pop()
+        pairs = list(zip(systems, states, strict=True))
         for a in actions:
-            predictions = [
-                q.observation_probabilities(s, a) for q, s in zip(systems, states, strict=True)
-            ]
+            predictions = [q.observation_probabilities(s, a) for q, s in pairs]
             yield history, a, predictions
             if len(history) + 1 < horizon:
                 possible = (o for outcomes in predictions for o, p in outcomes.items() if p > 0.0)
                 for o in dict.fromkeys(possible):
-                    next_states = [q.advance(s, a, o) for q, s in zip(systems, states, strict=True)]
+                    next_states = [q.advance(s, a, o) for q, s in pairs]
                     stack.append(((*history, (a, o)), next_states))
 
 

@@ -54,12 +54,11 @@ class ModeClass(Generic[M, X, A, O]):
 
     def __getitem__(self, m: int) -> M:
         """Mode m."""
-        mode = self._modes.get(m)
-        if mode is None:
+        if m not in self._modes:
             if not 0 <= m < self._size:
                 raise UnknownMode(f"no mode {m}: the modes are 0 … {self._size - 1}")
-            mode = self._modes[m] = self.mode_type(self, m)
-        return mode
+            self._modes[m] = self.mode_type(self, m)
+        return self._modes[m]
 
     def __iter__(self) -> Iterator[M]:
         """Iterate over the modes."""
