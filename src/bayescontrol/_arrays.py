@@ -37,12 +37,7 @@ def as_numbers(value: Any, what: str, error: type[Exception]) -> FloatArray:
 
 
 def as_integer(
-    name: str,
-    value: Any,
-    least: int,
-    error: type[Exception] = ValueError,
-    *,
-    end: float = math.inf,
+    name: str, value: Any, least: int, error: type[Exception] = ValueError, *, end: float = math.inf
 ) -> int:
     """Return a setting as an int; raise `error` unless it is an integer in least … end - 1."""
     try:

@@ -47,7 +47,7 @@ K = TypeVar("K")
 M = TypeVar("M")
 #: Default for an optional private state, which may itself be None.
 NOT_GIVEN: Final = object()
-#: In the first observations a mode with `likelihood` and `log_likelihood` is checked.
+#: In how many observations `likelihood` and `log_likelihood` of a mode with both are compared.
 _COMPARISONS: Final = 10
 
 
@@ -143,8 +143,8 @@ def require_policies(belief: Any) -> None:
     for m, mode in enumerate(modes if isinstance(modes, list) else ()):
         if not hasattr(mode, "act"):
             raise MissingCapability(
-                f"mode {m} ({display_name(mode)}) has no act(x, rng): a mode needs a policy. Add "
-                "the method, or use PairedMode(hypothesis, policy)"
+                f"{mode_label(m, mode)} has no act(x, rng): a mode needs a policy. Add the method, "
+                "or use PairedMode(hypothesis, policy)"
             )
         function = getattr(mode.act, "__func__", mode.act)
         if function in checked:
@@ -156,7 +156,7 @@ def require_policies(belief: Any) -> None:
             continue
         except TypeError as error:
             raise MissingCapability(
-                f"act of mode {m} ({display_name(mode)}) cannot be called as act(x, rng): {error}"
+                f"act of {mode_label(m, mode)} cannot be called as act(x, rng): {error}"
             ) from None
 
 
@@ -255,7 +255,7 @@ def queries_for(modes: Any) -> "ModeListQueries[Any] | ModeArrayQueries[Any]":
 
 
 class BoundMode(Generic[M]):
-    """A mode with its private state s, which its methods receive in place of x; or (x, s)."""
+    """A mode bound to its private state s: its methods get s, or the pair (x, s), instead of x."""
 
     __slots__ = ("m", "states", "unbound")
 
@@ -334,9 +334,9 @@ class ModeListQueries(_Queries, Generic[M]):
     """
 
     def __init__(self, modes: Sequence[M]) -> None:
-        super().__init__(list(modes))
+        super().__init__([])
         #: Whether `likelihoods` returns logarithms.
-        self.log = not all(has(m, Likelihood) for m in self.modes)
+        self.log = not all(has(mode, Likelihood) for mode in modes)
         #: In how many more observations the two likelihoods of each mode are compared.
         self._comparisons_left = _COMPARISONS
         #: The indices of the modes with a private state.
@@ -345,15 +345,16 @@ class ModeListQueries(_Queries, Generic[M]):
         self.states: list[Any] = []
         self._bound: list[M] = []  # the modes, as BoundMode where they have a private state
         self._methods: list[Callable[[Any, Any, Any], float]] = []
-        for m, mode in enumerate(self.modes):
-            self._append(m, mode)
+        for mode in modes:
+            self.add(mode)
 
-    def _append(self, m: int, mode: Any, state: Any = NOT_GIVEN, missed: int = 0) -> None:
-        """Check the mode and store how to query it. An error changes nothing.
+    def add(self, mode: Any, state: Any = NOT_GIVEN, missed: int = 0) -> None:
+        """Check the mode and add it to the list. An error changes nothing.
 
         `state` is its private state after the `missed` observations before it was added.
         """
-        label = f"mode {m} ({display_name(mode)})"
+        m = len(self.modes)
+        label = mode_label(m, mode)
         require_instance(mode, f"mode {m}")
         method = "log_likelihood" if self.log else "likelihood"
         if not hasattr(mode, method):
@@ -381,10 +382,6 @@ class ModeListQueries(_Queries, Generic[M]):
             self.stateful_modes.append(m)
         self._methods.append(getattr(bound, method))
         self._bound.append(bound)
-
-    def add(self, mode: M, state: Any = NOT_GIVEN, missed: int = 0) -> None:
-        """Add a mode after `missed` observations; `state` is its private state, if it has one."""
-        self._append(len(self.modes), mode, state, missed)
         self.modes.append(mode)
         self._supports = {}  # a copy of these queries may use the old dictionary
 
@@ -402,8 +399,8 @@ class ModeListQueries(_Queries, Generic[M]):
             for m, value in enumerate(answers):
                 if np.ndim(value) or not isinstance(value, (int, float, np.number, np.bool_)):
                     raise BadEvidence(
-                        f"mode {m} ({display_name(self.modes[m])}) returned {value!r} for "
-                        f"x={x!r}, a={a!r}, o={o!r}: expected a single number"
+                        f"{mode_label(m, self.modes[m])} returned {value!r} for x={x!r}, a={a!r}, "
+                        f"o={o!r}: expected a single number"
                     ) from None
             raise
         if self._comparisons_left:
@@ -422,7 +419,7 @@ class ModeListQueries(_Queries, Generic[M]):
             exp_log_p = math.exp(min(log_p, 700.0))  # exp(710) overflows
             if abs(p - exp_log_p) > 1e-6 * max(p, exp_log_p, 1e-300):
                 raise InvalidTable(
-                    f"mode {m} ({display_name(mode)}) contradicts itself for x={x!r}, "
+                    f"{mode_label(m, mode)} contradicts itself for x={x!r}, "
                     f"a={a!r}, o={o!r}: likelihood is {p:.6g}, with the logarithm "
                     f"{safe_log(p):.6g}, and log_likelihood is {log_p:.6g}. Remove one of them"
                 )
@@ -431,7 +428,7 @@ class ModeListQueries(_Queries, Generic[M]):
         """Return query(mode) for every mode; raise if a mode lacks the capability."""
         if not self.supports(capability):
             for m, mode in enumerate(self.modes):
-                require(mode, capability, f"mode {m} ({display_name(mode)})")
+                require(mode, capability, mode_label(m, mode))
         return [query(mode) for mode in self._bound]
 
     def advanced_states(self, x: Any, a: Any, o: Any) -> list[Any]:
@@ -444,7 +441,7 @@ class ModeListQueries(_Queries, Generic[M]):
                 p = 1.0 if o is MISSING else self._methods[m](x, a, o)
                 if p > (-math.inf if self.log else 0.0):  # the mode is still possible
                     raise BadEvidence(
-                        f"advance of mode {m} ({display_name(mode)}) returned None for the state "
+                        f"advance of {mode_label(m, mode)} returned None for the state "
                         f"{self.states[m]!r}, a={a!r}, o={o!r}: it must return the next state. "
                         "Perhaps a `return` is missing"
                     )
@@ -493,16 +490,14 @@ class ModeArrayQueries(_Queries, Generic[M]):
         super().__init__(modes)
         self.shape = (len(modes),)
         #: The common private state, and its index, if there is one.
-        start: Any = getattr(modes, "start", None) if has(modes, Stateful) else None
-        self.states: list[Any] = [start()] if callable(start) else []
+        is_stateful = has(modes, Stateful) and callable(modes.start)
+        self.states: list[Any] = [self.modes.start()] if is_stateful else []
         self.stateful_modes = tuple(range(len(self.states)))
-        self._uses_situation = uses_situation(modes)
         self._bound: dict[int, Any] = {}  # modes with their states
         self._description = ""
         self.log = not has(modes, ModeArray)
-        self._likelihoods: Callable[[Any, Any, Any], FloatArray] = getattr(
-            modes, "log_likelihoods" if self.log else "likelihoods"
-        )
+        method = "log_likelihoods" if self.log else "likelihoods"
+        self._likelihoods: Callable[[Any, Any, Any], FloatArray] = getattr(modes, method)
 
     def add(self, mode: M, state: Any = NOT_GIVEN, missed: int = 0) -> None:
         """Raise MissingCapability: an array of modes has a fixed size."""
@@ -519,9 +514,7 @@ class ModeArrayQueries(_Queries, Generic[M]):
 
     def _situation(self, x: Any) -> Any:
         """Return what the methods of the array receive: x, the private states, or both."""
-        if not self.states:
-            return x
-        return SituatedState(x, self.states[0]) if self._uses_situation else self.states[0]
+        return state_for(self.modes, x, self.states[0]) if self.states else x
 
     def likelihoods(self, x: Any, a: Any, o: Any) -> FloatArray:
         """P(o | m, x, a), or its logarithm, for all m."""
@@ -561,8 +554,7 @@ class ModeArrayQueries(_Queries, Generic[M]):
 
     def advanced_states(self, x: Any, a: Any, o: Any) -> list[Any]:
         """Return the private states after (x, a, o), as a new list."""
-        modes: Any = self.modes
-        return [modes.advance(self._situation(x), a, o)] if self.states else []
+        return [self.modes.advance(self._situation(x), a, o)] if self.states else []
 
     def copy(self) -> "ModeArrayQueries[M]":
         """Copy the private states; the modes are shared."""
@@ -592,3 +584,8 @@ def require_same_names(names: AnyArray, other_names: AnyArray, source: str) -> N
 def display_name(mode: Any) -> str:
     """Return the name of a mode for a message."""
     return str(getattr(mode, "name", "") or repr(mode))
+
+
+def mode_label(m: int, mode: Any) -> str:
+    """Return the number and the name of a mode for a message."""
+    return f"mode {m} ({display_name(mode)})"

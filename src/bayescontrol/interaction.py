@@ -16,7 +16,7 @@ an expert who knows which mode is right.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
@@ -27,13 +27,10 @@ from bayescontrol.beliefs.finite import FiniteBelief
 from bayescontrol.errors import BadEvidence, MissingCapability
 from bayescontrol.modes import DiscreteMode
 from bayescontrol.protocols import Agent, Environment, MixingBelief
-from bayescontrol.record import Probe, Record, as_probes
-from bayescontrol.rule import ControlRule, Rule
+from bayescontrol.record import Probe, Record, as_probes, column_values
+from bayescontrol.rule import A, ControlRule, O, Rule
 from bayescontrol.seeding import SeedLike, Stream, StreamLike, as_seed, as_stream, require_stream
 from bayescontrol.situations import require_same_start
-
-A = TypeVar("A")
-O = TypeVar("O")  # noqa: E741 - the paper's symbol
 
 
 def both_streams(seed: int, run: int) -> tuple[Stream, Stream]:
@@ -121,17 +118,15 @@ def play(
     """
     _check_parts(agent, environment)
     (p, q), _ = _streams_and_seed(streams, seed, run)
-    return _steps_without_end(agent, environment, p, q)
 
+    def steps() -> Iterator[tuple[A, O]]:
+        while True:
+            a = copy_if_array(agent.act(p))
+            o = copy_if_array(environment.respond(a, q))
+            agent.observe(a, o)
+            yield a, o
 
-def _steps_without_end(
-    agent: Agent[A, O], environment: Environment[A, O], p: Stream, q: Stream
-) -> Iterator[tuple[A, O]]:
-    while True:
-        a = copy_if_array(agent.act(p))
-        o = copy_if_array(environment.respond(a, q))
-        agent.observe(a, o)
-        yield a, o
+    return steps()  # a generator of its own, so that `play` checks its arguments at once
 
 
 def interact(
@@ -169,8 +164,8 @@ def interact(
     measured = as_probes(probes) if probes else {}
     (p, q), record_seed = _streams_and_seed(streams, seed, run)
     belief: Any = getattr(agent, "belief", None)
-    is_measured = "posterior" in measured and hasattr(belief, "posterior")
-    prior = np.array(belief.posterior()) if is_measured else None
+    has_posterior = "posterior" in measured and hasattr(belief, "posterior")
+    prior = np.array(belief.posterior()) if has_posterior else None
     if count and not measured and (loop := find_loop(agent, environment)) is not None:
         record = loop(agent, environment, count, p, q)
     else:
@@ -193,8 +188,8 @@ def _interact_stepwise(
     actions: list[A] = []
     observations: list[O] = []
     values: dict[str, list[Any]] = {name: [] for name in probes}
-    before = [(values[n], r.measure) for n, r in probes.items() if r.when == "before"]
-    after = [(values[n], r.measure) for n, r in probes.items() if r.when == "after"]
+    before = [(values[n], probe.measure) for n, probe in probes.items() if probe.when == "before"]
+    after = [(values[n], probe.measure) for n, probe in probes.items() if probe.when == "after"]
     for t in range(count):
         try:
             a = copy_if_array(agent.act(p))
@@ -262,8 +257,8 @@ def _steps(log: Any) -> Iterator[tuple[Any, ...]]:
     """Yield (a, o) or (x, a, o), after checking that all entries have the same form."""
     if isinstance(log, Record):
         if "situation" in log.probes:
-            situations = Record(log.probes["situation"], log.observations)
-            yield from ((x, a, o) for (x, _), (a, o) in zip(situations, log, strict=True))
+            situations = column_values(log.probes["situation"])
+            yield from ((x, a, o) for x, (a, o) in zip(situations, log, strict=True))
         else:
             yield from log
         return

@@ -21,12 +21,11 @@ from bayescontrol._mode_queries import (
 )
 from bayescontrol._support.priors import checked_probabilities
 from bayescontrol.errors import MissingCapability
+from bayescontrol.protocols import A, O
 from bayescontrol.seeding import Stream, StreamLike
 from bayescontrol.situations import Advance
 
 X = TypeVar("X")
-A = TypeVar("A")
-O = TypeVar("O")  # noqa: E741 - the paper's symbol
 
 
 class ModeEnvironment:
@@ -64,9 +63,8 @@ class ModeEnvironment:
 class DiscreteMode(Generic[X, A, O]):
     """A mode made of two functions that return probabilities.
 
-    policy(x) returns P(a | m, x) and hypothesis(x, a) returns P(o | m, x, a), as mappings.
-
-    `policy(x)` and `hypothesis(x, a)` are these functions. `name` is for display.
+    `policy(x)` returns P(a | m, x) and `hypothesis(x, a)` returns P(o | m, x, a), both as mappings
+    from outcomes to probabilities. `name` is for display.
 
     >>> m = DiscreteMode(lambda x: {"go": 1.0}, lambda x, a: {"ok": 0.9, "fail": 0.1}, "optimist")
     >>> m.likelihood(None, "go", "fail"), m.likelihood(None, "go", "never")
@@ -96,9 +94,8 @@ class DiscreteMode(Generic[X, A, O]):
 
     def observation_probabilities(self, x: X, a: A) -> Mapping[O, float]:
         """P(o | m, x, a)."""
-        return checked_probabilities(
-            self._hypothesis(x, a), "hypothesis", self, x, a, allow_empty=True
-        )
+        answer = self._hypothesis(x, a)
+        return checked_probabilities(answer, "hypothesis", self, x, a, allow_empty=True)
 
     def likelihood(self, x: X, a: A, o: O) -> float:
         """P(o | m, x, a) of one o."""

@@ -112,11 +112,9 @@ def as_probes(probes: Mapping[str, Probe] | Iterable[str]) -> dict[str, Probe]:
 
 
 @lru_cache
-def _row_factory(names: tuple[str, ...]) -> Callable[[Any], Any]:
-    """Return a function that makes a named tuple from a row."""
-    row_type: Any = namedtuple("Row", names)  # type: ignore[misc]
-    make: Callable[[Any], Any] = row_type._make
-    return make
+def _row_type(names: tuple[str, ...]) -> Any:
+    """Return the type of named tuples with these fields, always the same one."""
+    return namedtuple("Row", names)
 
 
 class Record:
@@ -139,8 +137,7 @@ class Record:
         observations: Sequence[Any] | npt.NDArray[Any],
         probes: Mapping[str, Sequence[Any] | npt.NDArray[Any]] | None = None,
     ) -> None:
-        reserved = {"actions", "observations"} & (probes or {}).keys()
-        if reserved:
+        if reserved := {"actions", "observations"} & (probes or {}).keys():
             raise ValueError(
                 f"a probe cannot be called {reserved.pop()!r}: every record has that column"
             )
@@ -168,7 +165,7 @@ class Record:
         return {"actions": self.actions, "observations": self.observations, **self.probes}
 
     def plot(self, world: Any = None) -> "Plot":
-        """Draw all that the record holds, with `world` also what it knows, such as the regret.
+        """Draw everything in the record; with `world` also what needs it, such as the regret.
 
         The result has the Matplotlib `axes`, and `save(path)`. The functions of `bayescontrol.plot`
         draw one plot each; `plot.arms(agent)` draws what a bandit agent knows about its arms.
@@ -190,7 +187,7 @@ class Record:
 
     def __iter__(self) -> Iterator[tuple[Any, Any]]:
         """Iterate over the steps (a_1, o_1), (a_2, o_2), …"""
-        return zip(_values(self.actions), _values(self.observations), strict=True)
+        return zip(column_values(self.actions), column_values(self.observations), strict=True)
 
     def __eq__(self, other: object) -> bool:
         """Compare columns bit for bit (objects with ==)."""
@@ -215,10 +212,10 @@ class Record:
         return html_table(f"{len(self)} steps{more}{seed}", ["t", *columns], rows)
 
 
-def _values(column: npt.NDArray[Any]) -> Any:
-    """Return the values of a column: Python numbers, or rows of an array."""
+def column_values(column: npt.NDArray[Any]) -> Any:
+    """Return the values of a column: Python values, named tuples, or rows of an array."""
     if column.dtype.names:
-        return map(_row_factory(column.dtype.names), column.tolist())
+        return map(_row_type(column.dtype.names)._make, column.tolist())
     return column.tolist() if column.ndim == 1 else column
 
 

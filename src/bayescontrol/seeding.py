@@ -230,6 +230,7 @@ class Stream:
         if high is None:
             low, high = 0, low
         low = as_integer("low", low, -INT64, end=INT64)
+        # The kernel needs high - low < 2^63.
         n = as_integer("high", high, low + 1, end=min(low + INT64, INT64 + 1)) - low
         if size is None:
             return low + kernels.random.below(self.state, n)
@@ -244,13 +245,11 @@ class Stream:
         weights = _as_weights(p)
         if weights.ndim != 1:
             raise ValueError(f"p has shape {weights.shape}: pass one weight per outcome")
-        if size is None:
-            i = kernels.random.categorical(self.state, weights)
-            if i < 0:
-                raise _invalid_weights(weights)
-            return i
-        if kernels.random.categorical(self.state.copy(), weights) < 0:
+        i = kernels.random.categorical(self.state if size is None else self.state.copy(), weights)
+        if i < 0:
             raise _invalid_weights(weights)
+        if size is None:
+            return i
         return self._fill(kernels.random.fill_categorical, size, weights, dtype=np.int64)
 
     @overload
@@ -262,10 +261,7 @@ class Stream:
         self, options: int | Sequence[Any], p: ArrayLike | None = None, *, size: Size
     ) -> npt.NDArray[Any]: ...
     def choice(
-        self,
-        options: int | Sequence[Any],
-        p: ArrayLike | None = None,
-        size: Size | None = None,
+        self, options: int | Sequence[Any], p: ArrayLike | None = None, size: Size | None = None
     ) -> Any:
         """One of the options, or of 0 … options - 1 if `options` is a number; p are the weights."""
         items = None if isinstance(options, int | np.integer) else options

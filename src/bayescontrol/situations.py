@@ -13,10 +13,9 @@ from typing import Any, TypeAlias, TypeVar
 import numpy as np
 
 from bayescontrol.errors import BadSituation
+from bayescontrol.protocols import A, O
 
 X = TypeVar("X")
-A = TypeVar("A")
-O = TypeVar("O")  # noqa: E741 - the paper's symbol
 F = TypeVar("F", bound=Callable[..., Any])
 #: T(x, a, o), the next situation.
 Advance: TypeAlias = Callable[[Any, Any, Any], Any]

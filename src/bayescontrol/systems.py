@@ -39,10 +39,8 @@ class Situated:
         self.mode, self.situation = mode, situation
         #: T(x, a, o), the next situation.
         self.advance: Advance = state_transition(mode, situation, advance)
-        self.action_probabilities: Callable[[Any], Mapping[Any, float]] = mode.action_probabilities
-        self.observation_probabilities: Callable[[Any, Any], Mapping[Any, float]] = (
-            mode.observation_probabilities
-        )
+        self.action_probabilities: Callable[..., Any] = mode.action_probabilities
+        self.observation_probabilities: Callable[..., Any] = mode.observation_probabilities
 
     def start(self) -> Any:
         """Return x before the first step."""
@@ -144,15 +142,14 @@ def _walk(
     stack: list[tuple[History, list[Any]]] = [((), [q.start() for q in systems])]
     while stack:
         history, states = stack.pop()
+        pairs = list(zip(systems, states, strict=True))
         for a in actions:
-            predictions = [
-                q.observation_probabilities(s, a) for q, s in zip(systems, states, strict=True)
-            ]
+            predictions = [q.observation_probabilities(s, a) for q, s in pairs]
             yield history, a, predictions
             if len(history) + 1 < horizon:
                 possible = (o for outcomes in predictions for o, p in outcomes.items() if p > 0.0)
                 for o in dict.fromkeys(possible):
-                    next_states = [q.advance(s, a, o) for q, s in zip(systems, states, strict=True)]
+                    next_states = [q.advance(s, a, o) for q, s in pairs]
                     stack.append(((*history, (a, o)), next_states))
 
 

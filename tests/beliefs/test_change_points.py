@@ -198,7 +198,7 @@ def test_an_answer_must_name_its_decision_if_earlier_ones_wait() -> None:
     agent, rng = BernoulliBandit(ARMS).changing().agent(), Stream(0)
     a = agent.batch(3, rng)[0]
     agent.observe(a, 1)  # the current decision
-    with pytest.raises(BadEvidence, match=r"wait for theirs \(0, 1\)"):
+    with pytest.raises(BadEvidence, match=r"decisions are open \(0, 1\)"):
         agent.observe(a, 1)
     agent.learn(None, a, 1, decision=0)
     agent.learn(None, a, 1, decision=1)

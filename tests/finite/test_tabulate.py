@@ -213,7 +213,7 @@ def test_a_table_that_would_fill_the_memory_is_refused() -> None:
 
 
 def test_an_agent_with_another_belief_is_refused_and_one_with_observations_has_its_prior() -> None:
-    with pytest.raises(MissingCapability, match="not a finite belief"):
+    with pytest.raises(MissingCapability, match="needs finitely many modes"):
         tabulate(BernoulliBandit(2).agent())
     agent = prize_or_frog().agent()
     agent.observe(0, 1)

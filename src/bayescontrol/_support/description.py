@@ -86,8 +86,3 @@ def kind_of(problem: object) -> ModelKind | None:
 ARMS = SettingDoc("list of names, or their number", "The arms to choose from.", largest=1_000)
 #: The most numbers in the belief of an agent that is created over HTTP.
 MOST_NUMBERS = 1_000_000
-
-
-def prior_rows(row: str, meaning: str) -> SettingDoc:
-    """Document a prior that is one row for all arms, or one row for each."""
-    return SettingDoc(f"{row}, or one such list for each arm", meaning)

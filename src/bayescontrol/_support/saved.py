@@ -34,7 +34,7 @@ def damaged(text: object) -> IncompatibleState:
 
 
 class SavedArrays(dict[str, AnyArray]):
-    """What `save` returned, to be read: a missing array raises `IncompatibleState`."""
+    """The arrays that `save` returned; reading a missing one raises `IncompatibleState`."""
 
     def __init__(self, arrays: object) -> None:
         if not isinstance(arrays, Mapping):
@@ -113,7 +113,7 @@ class Field:
 
 @dataclass(eq=False)
 class Fixed(Field):
-    """A setting: what is saved must be equal to what the object has.
+    """A setting: the saved value must be equal to that of the object.
 
     `setting` is its name in the error, which is `name` by default.
     """

@@ -48,7 +48,9 @@ def unpack(array: AnyArray) -> Any:
     try:
         return ast.literal_eval(array.item())
     except (ValueError, SyntaxError, TypeError):
-        raise IncompatibleState(f"{str(array)[:80]!r} is not a saved literal") from None
+        raise IncompatibleState(
+            f"the saved state is damaged: {str(array)[:80]!r} is not a Python literal"
+        ) from None
 
 
 def format_name(cls: type, default: str) -> str:
@@ -85,17 +87,24 @@ def distinct_texts(values: Iterable[Any]) -> dict[Any, str]:
     ({'red': 'red', 2: '2'}, {1: '1', '1': "'1'"})
     """
     things = list(values)
-    count = Counter(map(str, things))
-    texts = {v: str(v) if count[str(v)] == 1 else repr(v) for v in things}
-    if len(set(texts.values())) < len(texts):  # the repr of one is the str of another
-        return {v: repr(v) for v in things}
-    return texts
+    texts = distinct([str(v) for v in things], [repr(v) for v in things])
+    return dict(zip(things, texts, strict=True))
+
+
+def distinct(short: list[str], long: list[str]) -> list[str]:
+    """Return the short texts; the long text where a short one is not unique.
+
+    If that still leaves two equal texts, return the long ones, which must all differ.
+    """
+    count = Counter(short)
+    texts = [s if count[s] == 1 else t for s, t in zip(short, long, strict=True)]
+    return texts if len(set(texts)) == len(texts) else long
 
 
 def description(thing: object) -> str:
     """Return the class of an object and its public numbers, texts, tuples and arrays.
 
-    Saved states of modes without names are told apart by it.
+    It identifies modes without names in a saved state.
 
     >>> class Coin:
     ...     def __init__(self, p): self.p, self._tosses = p, 0

@@ -16,7 +16,7 @@ import numpy as np
 
 from bayescontrol import kernels
 from bayescontrol._arrays import ArrayLike, FloatArray, as_numbers
-from bayescontrol._support.description import ARMS, ModelKind, SettingDoc, prior_rows
+from bayescontrol._support.description import ARMS, ModelKind, SettingDoc
 from bayescontrol.bandits.best_arm import Mixture
 from bayescontrol.errors import BadEvidence, InvalidPrior, InvalidTable
 from bayescontrol.seeding import Stream
@@ -48,7 +48,8 @@ class FamilyKind(ModelKind):
 
 def settings_of(row: str, prior: str, **others: SettingDoc) -> dict[str, SettingDoc]:
     """Describe the settings of a family: arms, `others`, and a prior with such a `row`."""
-    return {"arms": ARMS, **others, "prior": prior_rows(row, prior)}
+    prior_rows = SettingDoc(f"{row}, or one such list for each arm", prior)
+    return {"arms": ARMS, **others, "prior": prior_rows}
 
 
 class Family(Protocol):

@@ -66,9 +66,7 @@ class Segments(Saved):
     free place, or that of the start that is dropped.
     """
 
-    saved_fields = declare(
-        Copied("_beliefs", nested=True),
-    )
+    saved_fields = declare(Copied("_beliefs", nested=True))
 
     def __init__(self, prior: Any, starts: int) -> None:
         self.prior, self.starts = prior, starts
@@ -79,7 +77,7 @@ class Segments(Saved):
         return self._beliefs[place]
 
     def likelihoods(self, size: int, event: Event) -> tuple[FloatArray, float]:
-        """Return P(o | segment) of the first `size` starts over a scale, and ln of the scale."""
+        """Return P(o | segment) / scale for the first `size` starts, and ln of the scale."""
         logs = np.array([self._beliefs[i].log_predictive(*event) for i in range(size)])
         return np.exp(logs - logs.max()), float(logs.max())
 
@@ -251,9 +249,7 @@ class ChangePointBelief(Saved):
         Part("drawn_from/", "_drawn_from", blank=lambda belief: belief.prior.copy()),
         Fixed(
             "settings",
-            lambda belief: np.array(
-                [*belief._state.hazards, len(belief._state.mass), belief.window]
-            ),
+            lambda belief: np.array([*belief._state.hazards, belief.most_starts, belief.window]),
             setting="hazards, starts and window",
         ),
         Array("waiting", lambda b: np.array(b.open_decisions, np.int64), shape=(None,)),
@@ -306,7 +302,7 @@ class ChangePointBelief(Saved):
 
     @property
     def open_decisions(self) -> tuple[int, ...]:
-        """The decisions that wait for an answer which would not come too late."""
+        """The decisions without an answer that are recent enough to get one."""
         return tuple(sorted(self._waiting))
 
     def begin(self) -> None:
@@ -315,20 +311,20 @@ class ChangePointBelief(Saved):
         self._waiting |= {self.decision}
 
     def _pass_over(self) -> None:
-        """Go on without the answer to the current decision, if it was begun; it still waits."""
+        """Go on without the answer to the current decision, if it was begun; it stays open."""
         if self.decision in self._waiting:
             self._close(None)
 
     def observe(self, x: Any, a: Any, o: Any) -> None:
         """Learn the answer to the current decision. An error leaves the belief unchanged.
 
-        Without a decision, o is learned as the answer to a new one. If earlier decisions wait for
-        answers, this is an error: `answer` needs to know which one is meant.
+        Without a decision, o is learned as the answer to a new one. If earlier decisions are open,
+        this is an error: use `answer`, with the number of the decision.
         """
         self._answer_current(self._event(x, a, o))
 
     def _event(self, x: Any, a: Any, o: Any) -> Event:
-        """Return a valid event in plain values, or raise an error."""
+        """Return a valid event in plain values, or raise an error; subclasses add their form."""
         event: Event = self.prior.plain_event(x, a, o)
         return event
 
@@ -340,10 +336,10 @@ class ChangePointBelief(Saved):
         """Close the current decision, or a new one, with this answer; None if it is lost."""
         n = self.decision
         if self._waiting and n not in self._waiting:
-            waiting = ", ".join(map(str, self.open_decisions))
+            still_open = ", ".join(map(str, self.open_decisions))
             raise BadEvidence(
-                f"no decision was made since the last observation, and earlier ones wait for "
-                f"theirs ({waiting}): pass decision=NUMBER to say which one is meant"
+                f"no decision was made since the last observation, and earlier decisions are open "
+                f"({still_open}): pass decision=NUMBER to say which one is meant"
             )
         self._close(event)
         self._waiting -= {n}
@@ -443,7 +439,7 @@ class ChangePointBelief(Saved):
 
     @property
     def dropped(self) -> float:
-        """The probability of the start that was dropped at the last step; the nearest has it."""
+        """The probability of the start dropped at the last step, which the nearest start took."""
         return float(self._state.dropped[0])
 
     @property

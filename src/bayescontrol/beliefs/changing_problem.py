@@ -58,7 +58,7 @@ class ChangingEnvironment:
         return o
 
     def _enter_step(self) -> None:
-        """Change the world if a new one begins at this step."""
+        """Change to the world that begins at this step, if there is one."""
         if self.t and self.t in self.worlds:
             self.world.change_to(self.worlds[self.t])
 
@@ -184,14 +184,14 @@ class Changing:
         if kind is None:
             raise MissingCapability(f"{self.problem!r} cannot be stored: its settings are code")
         belief = self.belief()
-        prior = belief.hazards()
+        hazards = belief.hazards()
         if self.per_arm:
-            prior = next(iter(prior.values()))  # the same for all arms
+            hazards = next(iter(hazards.values()))  # the same for all arms
         return {
             "problem": kind.name,
             "settings": self.problem.settings(),
-            "hazards": list(prior),
-            "hazard_prior": list(prior.values()),
+            "hazards": list(hazards),
+            "hazard_prior": list(hazards.values()),
             "starts": belief.most_starts,
             "window": belief.window,
             "per_arm": self.per_arm,

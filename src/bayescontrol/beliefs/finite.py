@@ -6,7 +6,6 @@ The belief queries hypotheses and never policies, so it cannot condition on the 
 actions: actions are interventions.
 """
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import islice
 from types import SimpleNamespace
@@ -19,6 +18,7 @@ from bayescontrol._arrays import ArrayLike, Arrays, FloatArray, require_between
 from bayescontrol._support.display import html_table
 from bayescontrol._support.priors import TOLERANCE, as_prior
 from bayescontrol._support.saved import Array, Field, Number, Part, Saved, damaged, declare
+from bayescontrol._support.values import distinct
 from bayescontrol.beliefs.weights import LN2, OnImpossible, Weights
 from bayescontrol.errors import (
     BadEvidence,
@@ -263,8 +263,8 @@ class FiniteBelief(Saved, Generic[M]):
         >>> round(boxes.agent().belief.log_predictive(0, 0, 1), 6)  # ln 1/4
         -1.386294
         """
-        evidence, is_log = self._hypotheses.likelihoods(x, a, o), self._hypotheses.log
-        return self._weights.log_predictive(evidence, is_log)
+        evidence = self._hypotheses.likelihoods(x, a, o)
+        return self._weights.log_predictive(evidence, self._hypotheses.log)
 
     def observed_part(self, o: Any) -> Any:
         """Return the part of o that the modes predict: all of it, unless modes say otherwise."""
@@ -278,12 +278,10 @@ class FiniteBelief(Saved, Generic[M]):
         The control rule calls this for the actions of *another* agent. `what` names the evidence
         in errors.
         """
-        evidence = np.broadcast_to(
-            np.asarray(self._hypotheses.query_each(capability, query), np.float64), (len(self),)
-        )
+        answers = np.asarray(self._hypotheses.query_each(capability, query), np.float64)
         before = self._weights.copy()
         try:
-            self._weights.condition(np.ascontiguousarray(evidence))
+            self._weights.condition(np.ascontiguousarray(np.broadcast_to(answers, (len(self),))))
         except BadEvidence as error:
             raise self._explain(error, what) from None
         self._log_base += self._weights.log_total(before)
@@ -336,10 +334,7 @@ class FiniteBelief(Saved, Generic[M]):
         ['coin (m0)', 'coin (m1)']
         """
         names = [self.name(m) for m in range(len(self))]
-        count = Counter(names)
-        numbered = [f"{name} (m{m})" for m, name in enumerate(names)]
-        distinct = [name if count[name] == 1 else numbered[m] for m, name in enumerate(names)]
-        return distinct if len(set(distinct)) == len(distinct) else numbered
+        return distinct(names, [f"{name} (m{m})" for m, name in enumerate(names)])
 
     def posterior_summary(self) -> dict[str, dict[str, Any]]:
         """Return P(m | âo_<t) of every mode, by name."""
@@ -427,10 +422,14 @@ class FiniteBelief(Saved, Generic[M]):
         names, other_names = self._hypotheses.names(), other._hypotheses.names()
         _mode_queries.require_same_names(names, other_names, "the other belief")
         if self._prior.tobytes() != other._prior.tobytes():
-            raise IncompatibleState(f"cannot merge {other!r}: its prior differs")
+            raise IncompatibleState(
+                f"cannot merge {other!r}: its prior is {other._prior}, that of this belief is "
+                f"{self._prior}; create both with the same prior"
+            )
         if self._hypotheses.stateful_modes or other._hypotheses.stateful_modes:
             raise IncompatibleState(
-                "modes with private state depend on the order of events and cannot be merged"
+                "modes with private state depend on the order of the observations and cannot be "
+                "merged: give all observations to one belief, in order"
             )
         self._weights.merge(other._weights, self._prior)
         self._log_base += other._log_base
@@ -458,11 +457,9 @@ class FiniteBelief(Saved, Generic[M]):
 
     def _explain(self, error: BadEvidence, where: str) -> BadEvidence:
         """Return the error with the name of the mode and with `where` it occurred."""
-        text = str(error)
-        if error.mode is not None:
-            text = text.replace(
-                f"mode {error.mode} ", f"mode {error.mode} ({self.name(error.mode)}) "
-            )
+        text, m = str(error), error.mode
+        if m is not None:
+            text = text.replace(f"mode {m} ", f"mode {m} ({self.name(m)}) ")
         error.args = (f"{text}; {where}",)
         return error
 
@@ -471,9 +468,9 @@ def finite_belief(agent: Any, what: str) -> FiniteBelief[Any]:
     """Return the agent's `FiniteBelief`; raise MissingCapability, naming `what`, if it has none."""
     belief = getattr(agent, "belief", None)
     if not isinstance(belief, FiniteBelief):
-        has = "no belief" if belief is None else f"the belief {belief!r}"
+        found = "no belief" if belief is None else f"the belief {belief!r}"
         raise MissingCapability(
-            f"{what} needs finitely many modes, but the agent has {has}: use a FiniteBelief, for "
+            f"{what} needs finitely many modes, but the agent has {found}: use a FiniteBelief, for "
             "example over a grid of parameters"
         )
     return belief

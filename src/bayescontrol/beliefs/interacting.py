@@ -10,17 +10,16 @@ all hazards, and w_ij is averaged over P(h | m_t, âo_≤t): the weights of the 
 a filter for each hazard would be a little more accurate.
 """
 
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from bayescontrol._arrays import ArrayLike, FloatArray
-from bayescontrol._mode_queries import ModeArrayQueries, display_name, has, require
+from bayescontrol._mode_queries import ModeArrayQueries, has, mode_label, require
+from bayescontrol.beliefs.finite import M
 from bayescontrol.beliefs.switching import SwitchingBelief
 from bayescontrol.errors import MissingCapability
 from bayescontrol.protocols import Stateful, StateMixing
-
-M = TypeVar("M")
 
 
 def mix_gaussians(
@@ -69,7 +68,7 @@ class InteractingBelief(SwitchingBelief[M]):
 
     def _require_switchable(self, m: int, mode: Any) -> None:
         """Raise MissingCapability unless the mode has a private state that can be mixed."""
-        label = f"mode {m} ({display_name(mode)})"
+        label = mode_label(m, mode)
         if self.shared_state or not has(mode, Stateful):
             raise MissingCapability(
                 f"{label} has no private state of its own: InteractingBelief needs a filter in "
@@ -83,8 +82,7 @@ class InteractingBelief(SwitchingBelief[M]):
         states = self._hypotheses.advanced_states(x, a, o)
         flow, mixed = self._flow(self.posterior()), states[:]
         if isinstance(self._hypotheses, ModeArrayQueries):
-            modes: Any = self.modes
-            self._hypotheses.states[0] = modes.mix(states[0], flow)
+            self._hypotheses.states[0] = self._hypotheses.modes.mix(states[0], flow)
             return
         for j, total in enumerate(flow.sum(0)):
             # A filter that no other mode can have led to stays as it is, and so does a retired one.

@@ -21,11 +21,11 @@ about one each time the evidence doubles.
 
 import math
 from collections.abc import Callable
+from functools import cached_property
 from types import SimpleNamespace
 from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from bayescontrol import kernels
 from bayescontrol._arrays import (
@@ -37,18 +37,14 @@ from bayescontrol._arrays import (
     require_between,
 )
 from bayescontrol._mode_queries import require_functions
+from bayescontrol._support.columns import as_column
 from bayescontrol._support.display import summary_html
 from bayescontrol._support.saved import Array, Field, Number, Part, Saved, damaged, declare
 from bayescontrol._support.values import pack, unpack
 from bayescontrol.beliefs.weights import OnImpossible, Weights
-from bayescontrol.errors import (
-    BadEvidence,
-    IncompatibleState,
-    InvalidPrior,
-    counted,
-)
+from bayescontrol.errors import BadEvidence, IncompatibleState, InvalidPrior, counted
 from bayescontrol.protocols import PosteriorMeasure
-from bayescontrol.record import Record
+from bayescontrol.record import column_values
 from bayescontrol.seeding import SeedLike, Stream, StreamLike, as_stream, require_stream
 
 #: draw(n, rng) -> θ of shape (n, d)
@@ -143,7 +139,7 @@ class ParticleBelief(Saved):
         Part("sampler/", "_weights"),
         Array("sampler/theta", "_theta"),
         Number("sampler/renewals", "renewals", least=0),
-        Array("sampler/prior_draws", lambda belief: belief._draws_from_prior()),
+        Array("sampler/prior_draws", lambda belief: belief._prior_draws),
     )
 
     def __init__(
@@ -163,8 +159,7 @@ class ParticleBelief(Saved):
         self._share = require_between("share", share, 0.0, 1.0)
         self._shrinkage = require_between("shrinkage", shrinkage, 0.0, 1.0)
         self._theta: FloatArray = _checked_draws(draw, n, as_stream(seed))
-        self._draw, self._prior_draws = draw, np.empty((0, 0))
-        self._log_likelihoods, self._act = log_likelihoods, act
+        self._draw, self._log_likelihoods, self._act = draw, log_likelihoods, act
         self._weights = Weights(np.full(n, 1.0 / n), on_impossible)
         #: The number of observations, including skipped ones.
         self.count = 0
@@ -303,18 +298,13 @@ class ParticleBelief(Saved):
         """Return θ of the mode drawn last; it is empty before the first draw."""
         return np.empty(0) if self._last is None else self._last.theta
 
-    def _draws_from_prior(self) -> FloatArray:
-        """Return draws from the prior with a fixed seed; `load` compares them to detect another.
-
-        They are drawn once and then cached.
-        """
-        if not self._prior_draws.size:
-            draws = _checked_draws(self._draw, len(self), Stream(0))
-            self._prior_draws = draws[:_PRIOR_DRAWS].copy()
-        return self._prior_draws
+    @cached_property
+    def _prior_draws(self) -> FloatArray:
+        """A few draws from the prior with a fixed seed, by which `load` detects another prior."""
+        return _checked_draws(self._draw, len(self), Stream(0))[:_PRIOR_DRAWS].copy()
 
     def _check_state(self, new: SimpleNamespace) -> None:
-        prior = self._draws_from_prior()
+        prior = self._prior_draws
         tolerance = 1e-9 * np.abs(prior).max()  # rounding of draws may differ between machines
         if not np.allclose(prior, new.prior_draws, rtol=0.0, atol=tolerance):
             raise IncompatibleState(
@@ -323,7 +313,10 @@ class ParticleBelief(Saved):
                 "randomness from its stream"
             )
         if new.drawn.size not in (0, self._theta.shape[1]):
-            raise damaged(f"the mode drawn last is {new.drawn}")
+            raise damaged(
+                f"the particle drawn last is {new.drawn}: expected {self._theta.shape[1]} numbers, "
+                "or none before the first draw"
+            )
         new._last = Particle(new.drawn, self._act) if new.drawn.size else None
 
     def _repr_html_(self) -> str:
@@ -339,8 +332,8 @@ class ParticleBelief(Saved):
 
 #: A step of the history: (x_t, a_t, o_t).
 Event: TypeAlias = tuple[Any, Any, Any]
-#: The names of the saved arrays of the history, and the columns of a `Record` that they hold.
-_HISTORY = {"history/x": "situation", "history/a": "actions", "history/o": "observations"}
+#: The names of the saved columns of the history, and what they contain.
+_HISTORY = {"history/x": "situations", "history/a": "actions", "history/o": "observations"}
 
 
 class _History(Field):
@@ -351,19 +344,23 @@ class _History(Field):
     def save(self, owner: Any, arrays: Arrays) -> None:
         """Add the columns."""
         history = self.value(owner)
-        xs, actions, observations = zip(*history, strict=True) if history else ((),) * 3
-        columns = Record(actions, observations, {"situation": xs}).columns()
-        arrays |= {key: _pack_column(columns[name], name) for key, name in _HISTORY.items()}
+        columns = map(as_column, zip(*history, strict=True) if history else ((),) * 3)
+        for (name, content), column in zip(_HISTORY.items(), columns, strict=True):
+            what = f"the list of {content}"
+            arrays[name] = pack(column.tolist(), what) if column.dtype == object else column
 
     def read(self, owner: Any, arrays: Arrays) -> list[Event]:
         """Return the steps."""
-        x, a, o = (_unpack_column(arrays[key]) for key in _HISTORY)
+        columns = (arrays[name] for name in _HISTORY)
+        # Columns of objects are saved as one text.
+        values = (unpack(c) if c.dtype.kind == "U" and not c.ndim else c for c in columns)
+        x, a, o = map(as_column, values)
         if not len(x) == len(a) == len(o):
             raise damaged(
-                f"a history of {len(x)} situations, {len(a)} actions and {len(o)} observations"
+                f"a history of {len(x)} situations, {len(a)} actions and {len(o)} observations: "
+                "expected the same number of each"
             )
-        situations = (x for x, _ in Record(x, o))
-        return [(x, a, o) for x, (a, o) in zip(situations, Record(a, o), strict=True)]
+        return list(zip(*map(column_values, (x, a, o)), strict=True))
 
 
 class ResampleMoveBelief(ParticleBelief):
@@ -457,12 +454,4 @@ class ResampleMoveBelief(ParticleBelief):
     def _check_state(self, new: SimpleNamespace) -> None:
         super()._check_state(new)
         if len(new._history) != new.count:
-            raise damaged(f"{new.count} observations, but a history of {len(new._history)}")
-
-
-def _pack_column(column: npt.NDArray[Any], name: str) -> npt.NDArray[Any]:
-    return pack(column.tolist(), f"the column {name}") if column.dtype == object else column.copy()
-
-
-def _unpack_column(array: npt.NDArray[Any]) -> Any:
-    return unpack(array) if array.dtype.kind == "U" and not array.ndim else array
+            raise damaged(f"{new.count} observations, but a history of {len(new._history)} steps")

@@ -15,7 +15,7 @@ fading is a heuristic without a model of change. Both depend on the order of eve
 from abc import abstractmethod
 from collections.abc import Sequence
 from types import SimpleNamespace
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -23,12 +23,11 @@ from bayescontrol._arrays import ArrayLike, FloatArray, as_numbers, require_betw
 from bayescontrol._mode_queries import NOT_GIVEN, has
 from bayescontrol._support.priors import TOLERANCE, as_prior, probability_table
 from bayescontrol._support.saved import Array, Fixed, damaged, declare
-from bayescontrol.beliefs.finite import FiniteBelief, Modes
+from bayescontrol.beliefs.finite import FiniteBelief, M, Modes
 from bayescontrol.beliefs.weights import LN2, OnImpossible, Weights
 from bayescontrol.errors import IncompatibleState, InvalidPrior, InvalidTable, MissingCapability
 from bayescontrol.protocols import Stateful
 
-M = TypeVar("M")
 _STATEFUL_SWITCHING = (
     "modes with private state cannot be switched exactly: a filter also processes the data from "
     "the time in which another mode was true. Use InteractingBelief, which approximates it, or "
@@ -104,9 +103,7 @@ class SwitchingBelief(_Changing[M]):
     format_name: ClassVar[str] = "SwitchingBelief"
     saved_fields = declare(
         Fixed("change", lambda belief: belief._change_parameters(), setting="hazard or transition"),
-        Array(
-            "hazard_given_mode", lambda belief: belief._given if len(belief._hazards) > 1 else None
-        ),
+        Array("hazard_given_mode", lambda b: b._given if len(b._hazards) > 1 else None),
     )
 
     def __init__(
@@ -267,9 +264,7 @@ class FadingBelief(_Changing[M]):
     """
 
     format_name: ClassVar[str] = "FadingBelief"
-    saved_fields = declare(
-        Fixed("change", "_lam", setting="forgetting"),
-    )
+    saved_fields = declare(Fixed("change", "_lam", setting="forgetting"))
 
     def __init__(
         self,

@@ -128,9 +128,8 @@ class Weights(Saved):
 
     def draw(self, rng: StreamLike) -> int:
         """Draw m with probability v_m / Σ v."""
-        return int(
-            kernels.finite.draw(self._w, self._e, self._blocks, require_stream(rng).random())
-        )
+        u = require_stream(rng).random()
+        return int(kernels.finite.draw(self._w, self._e, self._blocks, u))
 
     def posterior(self) -> FloatArray:
         """P(m | ·) = v_m / Σ v, as a new array."""

@@ -103,7 +103,7 @@ class GrowingMode(ClassMode):
 
 
 class GrowingChain(ModeClass[GrowingMode, Trailing, int, int]):
-    """The chain with k_t = ⌈scale · √t⌉: step t pays if the last k_t actions were all right.
+    """The chain with k_t = ⌈scale · √t⌉: step t pays after k_t right actions in a row.
 
     One object answers for both modes, as in `TabularModes`. The first step that can pay is
     t = scale², after equal actions from the start.

@@ -142,17 +142,16 @@ def _load_function(name: str) -> Callable[..., Any]:
         )
     (point,) = points.values()
     try:
-        found = point.load()
+        function: Callable[..., Any] = point.load()
     except Exception as error:  # a user's module may raise anything
         raise UnknownClass(
             f"class {name!r} ({point.value}) cannot be loaded: {type(error).__name__}: {error}"
         ) from error
-    if not callable(found):
+    if not callable(function):
         raise UnknownClass(
-            f"the entry point {name!r} ({point.value}) holds {found!r}: it must be a function "
+            f"the entry point {name!r} ({point.value}) holds {function!r}: it must be a function "
             "that returns tables, a list of modes or an agent"
         )
-    function: Callable[..., Any] = found
     return function
 
 

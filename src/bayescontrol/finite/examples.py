@@ -11,9 +11,9 @@ P(m = a | â) = P(m = a) = 1/2.
     diagrams         P(s' | m, s) = Σ_{ao: T(s, ao) = s'} P(a | m, s) P(o | m, s, a)
 
 A policy selects a subset of the states: those that its chain visits forever. Here o is 0 or 1, and
-a hypothesis is P(1 | m, x) by region of the state space, A or B; the label of a situation starts
-with its region. If two hypotheses agree on a region, no policy that stays there can distinguish
-them. The paper shows drawings without numbers: the numbers are ours.
+a hypothesis is P(1 | m, x) by region of the state space; the first letter of a label, such as A or
+B, is the region of the situation. If two hypotheses agree on a region, no policy that stays there
+can distinguish them. The paper shows drawings without numbers: the numbers are ours.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -91,8 +91,8 @@ Moves: TypeAlias = Mapping[str, Mapping[str, str | tuple[str, str]]]
 Choice: TypeAlias = str | Mapping[str, float]
 #: A policy: one choice for all situations, or a function of x.
 ModePolicy: TypeAlias = Choice | Callable[[str], Choice]
-#: P(1 | m, x): one number for all situations, or a function of x.
-Expectation: TypeAlias = float | Callable[[str], float]
+#: P(1 | m, x) by the region of x, which is the first letter of its label.
+Expectation: TypeAlias = Mapping[str, float]
 
 
 def policy_diagram() -> TabularModes:
@@ -118,7 +118,7 @@ def policy_diagram() -> TabularModes:
         "s6": {"a": "s2", "b": "s3"},
         "s7": {"a": "s0", "b": "s6"},
     }
-    return _build_modes(moves, policies={"P1": "a", "P2": "b"}, expects=[0.5, 0.5])
+    return _build_modes(moves, policies={"P1": "a", "P2": "b"}, expects=[{"s": 0.5}, {"s": 0.5}])
 
 
 def core_diagram(steps: int = 3) -> TabularModes:
@@ -154,11 +154,7 @@ def core_diagram(steps: int = 3) -> TabularModes:
             "m2": "round",
             "m3": lambda x: "climb" if x in (foot, last) and steps > 1 else "round",
         },
-        expects=[
-            0.7,
-            lambda x: 0.7 if x[0] == "A" else 0.3,
-            lambda x: 0.3 if x[0] == "A" else 0.5,
-        ],
+        expects=[{"A": 0.7, "B": 0.7}, {"A": 0.7, "B": 0.3}, {"A": 0.3, "B": 0.5}],
     )
 
 
@@ -215,16 +211,8 @@ def trap() -> TabularModes:
             "edge": {"watch": "open", "step": "pit"},
             "pit": {"watch": "pit", "step": "pit"},
         },
-        policies={
-            "m1": "watch",
-            "m2": lambda x: either if x == "pit" else "watch",
-            "m3": "step",
-        },
-        expects=[
-            lambda x: 0.5 if x == "pit" else 0.8,
-            0.5,
-            lambda x: 0.5 if x == "pit" else 0.2,
-        ],
+        policies={"m1": "watch", "m2": lambda x: either if x == "pit" else "watch", "m3": "step"},
+        expects=[{"o": p, "e": p, "p": 0.5} for p in (0.8, 0.5, 0.2)],  # open, edge and pit
     )
 
 
@@ -237,10 +225,7 @@ def _consistency(policies: Mapping[str, ModePolicy]) -> TabularModes:
             "B0": {"left": "A0", "right": "A0", "out": "B0"},
         },
         policies,
-        expects=[
-            lambda x: 0.7 if x[0] == "A" else 0.9,
-            lambda x: 0.7 if x[0] == "A" else 0.1,
-        ],
+        expects=[{"A": 0.7, "B": 0.9}, {"A": 0.7, "B": 0.1}],
     )
 
 
@@ -249,7 +234,7 @@ def _build_modes(
 ) -> TabularModes:
     """Build the tables of a class; situations and actions are numbered in the order of `moves`.
 
-    `policies` maps the name of each mode to its policy; `expects` holds P(1 | m, x) of each mode.
+    `policies` maps the name of each mode to its policy; `expects` has P(1 | m, x) of each mode.
     """
     situations = tuple(moves)
     actions = tuple(moves[situations[0]])
@@ -262,10 +247,7 @@ def _build_modes(
     def next_situations(move: str | tuple[str, str]) -> list[int]:
         return [number[y] for y in ((move, move) if isinstance(move, str) else move)]
 
-    def pay_probabilities(expect: Expectation, x: str) -> list[float]:
-        return [expect(x) if callable(expect) else expect] * len(actions)
-
-    pays = np.array([[pay_probabilities(expect, x) for x in situations] for expect in expects])
+    pays = np.array([[[p[x[0]]] * len(actions) for x in situations] for p in expects])
     return TabularModes(
         [[action_probabilities(p, x) for x in situations] for p in policies.values()],
         np.stack([1.0 - pays, pays], -1),

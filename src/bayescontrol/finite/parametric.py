@@ -135,6 +135,7 @@ class ParametricModes(ModeClass[ParametricMode, Any, Any, Any]):
         return {name: f for name, f in vars(self._user).items() if f not in (None, stay)}
 
     def _compile(self, observation: type) -> "kernels.parametric.Functions":
+        """Compile the functions; raise NotCompilable, with the reason, if Numba cannot."""
         try:
             return kernels.parametric.compiled(
                 self.theta, self.start, observation, **vars(self._user)
@@ -180,15 +181,14 @@ class ParametricModes(ModeClass[ParametricMode, Any, Any, Any]):
         o: Number = _call("respond", respond, theta, self._convert_situation(x), a, state_of(rng))
         return o
 
-    def _require_respond(self) -> Callable[..., Any]:
+    def _require_respond(self) -> Any:
         """Return the user's `respond`; raise MissingCapability if it was left out."""
         if self._user.respond is None:
             raise MissingCapability(
                 f"{self!r} has no simulated world: pass respond=, a function "
                 "respond(theta_m, x, a, state) that returns o"
             )
-        respond: Callable[..., Any] = self._user.respond
-        return respond
+        return self._user.respond
 
     def _event(self, code: Any, x: Situation, a: Number, o: Number) -> tuple[Any, Any, Any]:
         """Convert x, a and o to the compiled types, or raise BadEvidence."""
@@ -200,8 +200,7 @@ class ParametricModes(ModeClass[ParametricMode, Any, Any, Any]):
         if self.fits(x):
             return x
         if not isinstance(self.start, np.ndarray):
-            number: Number = _convert(type(self.start), x, "situation")
-            return number
+            return _convert(type(self.start), x, "situation")
         raise BadEvidence(f"situation {x!r}: it must be an array of floats like {self.start!r}")
 
     def fits(self, x: object) -> bool:
@@ -221,7 +220,7 @@ class ParametricModes(ModeClass[ParametricMode, Any, Any, Any]):
         truth = self[m].theta if m is not None else as_numbers(theta, "theta", InvalidTable)[()]
         if np.shape(truth) != self.theta.shape[1:]:
             raise InvalidTable(
-                f"theta has shape {np.shape(truth)}: expected one mode, {self.theta.shape[1:]}"
+                f"theta has shape {np.shape(truth)}: expected {self.theta.shape[1:]}, one mode"
             )
         return ParametricEnvironment(self, truth)
 
@@ -295,8 +294,8 @@ def _as_situation(x: Any) -> Situation:
     return as_numbers(x, f"situation {x!r}", BadEvidence)
 
 
-def _convert(number_type: type, value: Any, what: str) -> Any:
-    """Convert the value to int or float, as the functions are compiled, or raise BadEvidence."""
+def _convert(number_type: type, value: Any, what: str) -> Number:
+    """Convert the value to the type for which the functions are compiled: int or float."""
     try:
         if number_type is float and not isinstance(value, str):
             return float(value)

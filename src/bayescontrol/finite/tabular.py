@@ -54,12 +54,11 @@ class ModeClass(Generic[M, X, A, O]):
 
     def __getitem__(self, m: int) -> M:
         """Mode m."""
-        mode = self._modes.get(m)
-        if mode is None:
+        if m not in self._modes:
             if not 0 <= m < self._size:
                 raise UnknownMode(f"no mode {m}: the modes are 0 … {self._size - 1}")
-            mode = self._modes[m] = self.mode_type(self, m)
-        return mode
+            self._modes[m] = self.mode_type(self, m)
+        return self._modes[m]
 
     def __iter__(self) -> Iterator[M]:
         """Iterate over the modes."""
@@ -81,7 +80,7 @@ class ModeClass(Generic[M, X, A, O]):
         return kind(belief, copy(self.start), self.advance, schedule)
 
     def fits_rule(self, agent: Any) -> bool:
-        """Whether the agent is the control rule over this class, as compiled loops need it."""
+        """Whether the agent is the plain control rule over this class, which loops require."""
         return (
             type(learner(agent)) is FiniteBelief
             and agent.belief.modes is self
@@ -235,9 +234,8 @@ class TabularModes(ModeClass[TabularMode, int, int, int]):
         shape = self.hypothesis.shape[1:]
         if successor is None and situations > 1:
             raise InvalidTable(f"with {situations} situations, successor[x, a, o] must be given")
-        self.successor: IntArray = np.array(
-            np.zeros(shape) if successor is None else successor, np.int64
-        )
+        next_situations = np.zeros(shape) if successor is None else successor
+        self.successor: IntArray = np.array(next_situations, np.int64)
         if self.successor.shape != shape:
             raise InvalidTable(
                 f"successor has shape {self.successor.shape}: expected (situations, actions, "
@@ -333,12 +331,9 @@ class TabularModes(ModeClass[TabularMode, int, int, int]):
         if type(environment) is not TabularEnvironment:
             return None
         modes = environment.modes
-        fits = (
-            modes.fits_rule(agent)
-            and isinstance(agent.x, int)
-            and 0 <= agent.x < modes.policy.shape[1]
-        )
-        return _run if fits else None
+        if not modes.fits_rule(agent) or not isinstance(agent.x, int):
+            return None
+        return _run if 0 <= agent.x < len(modes.successor) else None
 
     def __repr__(self) -> str:
         counts = zip(self.hypothesis.shape, _AXES, strict=True)

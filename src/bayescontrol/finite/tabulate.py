@@ -32,7 +32,7 @@ from bayescontrol._mode_queries import (
     state_transition,
 )
 from bayescontrol._support.priors import TOLERANCE, checked_probabilities
-from bayescontrol.beliefs.finite import FiniteBelief
+from bayescontrol.beliefs.finite import finite_belief
 from bayescontrol.errors import BayesControlError, InvalidTable, MissingCapability
 from bayescontrol.finite.tabular import Labels, TabularMode, TabularModes
 from bayescontrol.protocols import ActionProbabilities, ObservationProbabilities, Stateful
@@ -97,22 +97,22 @@ observations=('False', 'True')))
             )
         if situation is not None or advance is not None or prior is not None:
             raise InvalidTable("the agent brings its situation, advance and prior: leave them out")
-        belief = modes.belief
-        if not isinstance(belief, FiniteBelief):
-            raise MissingCapability(
-                f"{type(belief).__name__} is not a finite belief: its modes do not fit in a table; "
-                "check the agent by simulation (bayescontrol.convergence.sampled_check)"
-            )
+        # A simulation, unlike tables, can check an agent with any belief.
+        belief = finite_belief(modes, "tabulate (unlike bayescontrol.convergence.sampled_check)")
         return tabulate(belief.modes, modes.x, modes.advance, prior=belief.prior, limit=limit)
     if isinstance(modes, TabularModes):
         situation = modes.start if situation is None else situation
         prior = modes.prior if prior is None else prior
         if advance in (None, modes.advance):
-            return _with_start_and_prior(modes, situation, prior)
+            if situation == modes.start and np.array_equal(prior, modes.prior):
+                return modes
+            return TabularModes(
+                modes.policy, modes.hypothesis, modes.successor,
+                start=situation, names=modes.names, prior=prior, labels=modes.labels,
+            )  # fmt: skip
     if situation is None and advance is None and _belong_to_one_table(modes):
         situation, advance = modes[0].modes.start, modes[0].modes.advance
-    is_array = is_mode_array(modes)
-    queries = _ArrayDistributions(modes) if is_array else _ListDistributions(modes)
+    queries = _ArrayDistributions(modes) if is_mode_array(modes) else _ListDistributions(modes)
     return _explore(queries, situation, as_advance(situation, advance), prior, limit)
 
 
@@ -123,16 +123,6 @@ def _belong_to_one_table(modes: Any) -> bool:
         and bool(modes)
         and all(isinstance(mode, TabularMode) and mode.modes is modes[0].modes for mode in modes)
     )
-
-
-def _with_start_and_prior(modes: TabularModes, start: int, prior: ArrayLike) -> TabularModes:
-    """Return the same tables with this start and prior."""
-    if start == modes.start and np.array_equal(prior, modes.prior):
-        return modes
-    return TabularModes(
-        modes.policy, modes.hypothesis, modes.successor,
-        start=start, names=modes.names, prior=prior, labels=modes.labels,
-    )  # fmt: skip
 
 
 # -- distributions of all modes -------------------------------------------------------------
@@ -212,7 +202,7 @@ class _ListDistributions:
         return hypothesis
 
     def advance(self, x: Any, a: Any, o: Any, hypotheses: Distributions, advance: Advance) -> Any:
-        """Return T(x, a, o); `hypotheses`, P(o | m, x, a) for every m, show who rules o out."""
+        """Return T(x, a, o); `hypotheses`, P(o | m, x, a) of all m, show which rule o out."""
         if not any(self._stateful):
             return next_situation(advance, x, a, o)
         shared = [s for s, stateful in zip(x, self._stateful, strict=True) if not stateful]
@@ -272,9 +262,8 @@ def _distribution(answer: Any, name: str, part: str, x: Any) -> dict[Any, float]
 
     A hypothesis may be empty, a policy may not.
     """
-    checked = checked_probabilities(
-        answer, part, f"mode {name}", x, allow_empty=part == "hypothesis"
-    )
+    may_be_empty = part == "hypothesis"
+    checked = checked_probabilities(answer, part, f"mode {name}", x, allow_empty=may_be_empty)
     return {k: float(p) for k, p in checked.items() if p != 0.0}
 
 
@@ -353,7 +342,7 @@ def _fill_tables(
     return TabularModes(policy, hypothesis, successor, names=names, prior=prior, labels=labels)
 
 
-def _hashable(x: Any) -> Hashable:
+def _hashable(x: Any) -> Any:
     """Return x if it is hashable, else raise InvalidTable."""
     try:
         hash(x)
@@ -362,8 +351,7 @@ def _hashable(x: Any) -> Hashable:
             f"situation {x!r} is not hashable: use numbers, text or tuples for situations and "
             "private states"
         ) from None
-    situation: Hashable = x
-    return situation
+    return x
 
 
 def _sorted_if_possible(values: Iterable[Any]) -> list[Any]:
