@@ -11,7 +11,6 @@ folded instead.
 
 import os
 import re
-import signal
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
@@ -377,17 +376,3 @@ def snapshots_to_delete(seqs: Iterable[int], spacing: int, size: int) -> list[in
             break
         deleted.append(remaining.pop(i))
     return deleted
-
-
-# -- points at which a test can kill the process -------------------------------------------------
-
-#: Set by tests: {"after-commit": 3} kills the process when that point is reached the third time.
-armed_faults: Final[dict[str, int]] = {}
-
-
-def fault_point(name: str) -> None:
-    """Kill the process (kill -9) if a test has armed this point; otherwise do nothing."""
-    if name in armed_faults:
-        armed_faults[name] -= 1
-        if armed_faults[name] <= 0:
-            os.kill(os.getpid(), signal.SIGKILL)

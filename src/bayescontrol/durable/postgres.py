@@ -24,14 +24,7 @@ from uuid import UUID, uuid4
 from zlib import crc32
 
 from bayescontrol._support.files import close_on_error
-from bayescontrol.durable.log import (
-    Log,
-    Row,
-    Snapshot,
-    fault_point,
-    require_readable,
-    snapshots_to_delete,
-)
+from bayescontrol.durable.log import Log, Row, Snapshot, require_readable, snapshots_to_delete
 from bayescontrol.durable.postgres_server import Connection, PostgresServer, parse_address, psycopg
 from bayescontrol.errors import DamagedLog, HeadMoved, StoreFailed, UnknownStore
 
@@ -207,7 +200,6 @@ class PostgresLog(Log):
                 self._queued_turns = _QUEUED_TURNS
                 raise HeadMoved(f"log {self.name!r} has grown: cannot append event {first}")
 
-        fault_point("in-transaction")
         self._server.run(insert)
 
     def turn(self) -> AbstractContextManager[None]:
@@ -234,7 +226,6 @@ class PostgresLog(Log):
                     raise StoreFailed(
                         f"log {self.name!r} is empty: a snapshot needs at least one event"
                     )
-                fault_point("in-snapshot")
                 query = self._sql(_QUERIES["snapshots"])
                 found = connection.execute(query, (self.name,)).fetchall()
                 to_delete = snapshots_to_delete([int(old) for (old,) in found], spacing, len(state))

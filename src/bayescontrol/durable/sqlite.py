@@ -19,7 +19,6 @@ from bayescontrol.durable.log import (
     Row,
     Snapshot,
     damaged_error,
-    fault_point,
     redacted,
     require_usable,
     snapshots_to_delete,
@@ -75,7 +74,6 @@ class SqliteLog(Log):
                 raise HeadMoved(
                     f"log {self.name!r} ends at {self._head}: cannot append event {rows[0].seq}"
                 )
-            fault_point("in-transaction")
             try:
                 if log is None:
                     db.execute("INSERT INTO logs (name) VALUES (?)", (self.name,))
@@ -83,7 +81,6 @@ class SqliteLog(Log):
                 db.executemany(_INSERT, [(log, *row) for row in rows])
             except apsw.ConstraintError as error:
                 raise self._conflict_error(str(error), rows, log) from None
-            fault_point("before-commit")
 
         try:
             self._file.write(insert)
@@ -129,7 +126,6 @@ class SqliteLog(Log):
         with self._file.transaction() as db:
             insert = "INSERT OR REPLACE INTO snapshots (log, seq, state, checksum)"
             db.execute(f"{insert} VALUES (?, ?, ?, ?)", (self._id, *snapshot))
-            fault_point("in-snapshot")
             found = db.execute(_QUERIES["snapshots"], (self._id,))
             to_delete = snapshots_to_delete([seq for (seq,) in found], spacing, len(snapshot.state))
             delete = "DELETE FROM snapshots WHERE log = ? AND seq = ?"
