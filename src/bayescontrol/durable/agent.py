@@ -149,8 +149,7 @@ class DurableAgent(AbstractContextManager["DurableAgent"]):
 
     def _submit(self, request: Request) -> Any:
         self._require_open()
-        result = self._committer.submit(request)
-        return result
+        return self._committer.submit(request)
 
     def _write(self, batch: Sequence[Request]) -> None:
         """Write one batch at a time, and store a snapshot if one is due."""
@@ -224,8 +223,7 @@ class DurableAgent(AbstractContextManager["DurableAgent"]):
     def probabilities(self, x: Any = None) -> dict[Any, float] | None:
         """Return P(a | âo, x) of every action, or None if it is not known exactly."""
         with self._reading() as fold:
-            cached = fold.driver.probabilities(fold.driver.situation(as_stored(x, "x")))
-            return None if cached is None else dict(cached)
+            return fold.driver.probabilities(fold.driver.situation(as_stored(x, "x")))
 
     def ask(self, question: Callable[[Any], T]) -> T:
         """Return `question(agent)` for the current agent. The question must not change it.
@@ -284,7 +282,7 @@ class DurableAgent(AbstractContextManager["DurableAgent"]):
         driver = fold.driver
         posterior, probabilities = posterior_summary(driver.agent), driver.probabilities(event.x)
         belief = getattr(driver.copy().agent, "belief", None)
-        fold.require_same(event, driver.act(event.x, fold.streams[n]))
+        fold.draw_again(event)
         observed = decisions.find_observation(n)
         return Explanation(
             events.Decision.of(event, probabilities),
