@@ -119,7 +119,7 @@ class Driver:
         self.draws_change = not (is_plain and _declares(self.agent.belief, "stateless_draws"))
         self._has_probabilities = draws_each_step and hasattr(agent, "action_probabilities")
         self._cache: ProbabilityCache[dict[Any, float] | None] = ProbabilityCache()
-        #: For a belief that counts decisions: the number of the event of each recent decision.
+        # For a belief that counts decisions: its count at each recent decision, by event number.
         self._decisions: dict[int, int] = {}
         self._start = getattr(agent, "x", None)
         self.context_free = accepts_late_feedback and (
@@ -177,9 +177,10 @@ class Driver:
         """Return P(a | âo_<n) of every action, or None if it is not known exactly.
 
         The probabilities are not known while a mode is held, and if the arms are so far apart that
-        the integral fails. They are cached: callers must not change them.
+        the integral fails.
         """
-        return self._cache.get(x, self._compute_probabilities)
+        cached = self._cache.get(x, self._compute_probabilities)
+        return None if cached is None else dict(cached)
 
     def _compute_probabilities(self, x: Any) -> dict[Any, float] | None:
         agent = self.agent

@@ -162,7 +162,6 @@ class _ObservedBody(msgspec.Struct, gc=False):
     time: float
 
 
-_COLUMNS: Final = frozenset(_Head.__struct_fields__)
 #: The factors of seq and n in the checksum: two large primes (of xxHash), to spread their bits.
 _SEQ_FACTOR, _N_FACTOR = 2654435761, 2246822519
 #: The first four letters of each kind as a number, for the checksum.
@@ -247,8 +246,7 @@ def read_events(log: Log, start: int = 1, stop: int | None = None) -> Iterator[E
     """Iterate over the events of a log; raise `DamagedLog` if one is damaged or missing."""
     for expected, row in enumerate(log.read(start, stop), start):
         if row.seq != expected:
-            why = f"event {expected} is missing before event {row.seq}"
-            raise damaged_error(log.name, why)
+            raise damaged_error(log.name, f"event {expected} is missing before event {row.seq}")
         yield decode_row(row, log.name)
 
 
@@ -279,9 +277,9 @@ def from_line(line: str) -> Event:
     Observed(seq=3, n=2, o=1, time=0.5)
     """
     try:
-        body = msgspec.json.decode(line, type=dict[str, Any])
-        head = msgspec.convert(body, _Head)
-        payload = _encode({name: v for name, v in body.items() if name not in _COLUMNS})
+        fields = _decode_object(line)
+        head = msgspec.convert(fields, _Head)
+        payload = _encode({k: v for k, v in fields.items() if k not in _Head.__struct_fields__})
     except (ValueError, RecursionError) as error:
         raise DamagedLog(f"{line[:60]!r} is not an event of a log ({error})") from None
     return decode_row(Row(head.seq, head.kind, head.n, head.key, payload, head.checksum))

@@ -13,7 +13,7 @@ import os
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from hashlib import blake2b
 from importlib import import_module
 from typing import Any, Final, Literal, NamedTuple, Protocol, Self
@@ -188,13 +188,13 @@ class Log(ABC):
         other error, `DiskFull` and `StoreBusy` included, they are not.
         """
 
-    @abstractmethod
     def turn(self) -> AbstractContextManager[None]:
         """Return a context in which to read, decide and append.
 
-        If the appends of several processes conflict, the processes take turns in this context, so
-        that none computes a decision in vain. `append` is also correct outside of it.
+        By default it does nothing. In a shared store, processes whose appends conflict take turns
+        in it, so that none computes a decision in vain. `append` is also correct outside of it.
         """
+        return nullcontext()
 
     @abstractmethod
     def save_snapshot(self, snapshot: Snapshot, spacing: int = 10_000) -> None:

@@ -10,7 +10,7 @@ One process can open a file at a time, with any number of agents and threads.
 import os
 import threading
 from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -109,10 +109,6 @@ class SqliteLog(Log):
         if "events.seq" in message or "logs.name" in message:
             return HeadMoved(f"log {self.name!r} has grown since it was read")
         return StoreFailed(f"log {self.name!r}: {message}")
-
-    def turn(self) -> AbstractContextManager[None]:
-        """Return a context that does nothing: there is only one writer."""
-        return nullcontext()
 
     def _select(self, query: str, *values: Any) -> list[Any]:
         self._require_open()

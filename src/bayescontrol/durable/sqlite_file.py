@@ -162,8 +162,7 @@ def _require_intact(db: apsw.Connection, path: str) -> None:
         raise _damaged_error(path, "its header or its schema has changed")
     added = ", ".join(f"{kind} {name!r}" for kind, name, *_ in sorted(schema - _schema()))
     if added:
-        why = f"it contains {added}, which may change or hide events: DROP it"
-        raise _damaged_error(path, why)
+        raise _damaged_error(path, f"it contains {added}, which may change or hide events: DROP it")
     if db.readonly("main"):  # the file itself is writable
         raise _damaged_error(path, "its header marks it as read-only")
     found = db.pragma("integrity_check", 1)

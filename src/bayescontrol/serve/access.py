@@ -137,12 +137,10 @@ def is_loopback(host: str) -> bool:
     >>> is_loopback("127.0.0.1"), is_loopback("localhost"), is_loopback("0.0.0.0")
     (True, True, False)
     """
-    if host == "localhost":
-        return True
     try:
         return ip_address(host.strip("[]")).is_loopback
-    except ValueError:
-        return False
+    except ValueError:  # a name, not an address
+        return host == "localhost"
 
 
 def require_safe(host: str, tokens: Tokens) -> None:

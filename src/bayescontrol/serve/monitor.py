@@ -86,8 +86,7 @@ class Metrics(Collector):
 
     def gauge(self, name: str, help: str, read: Callable[[], float]) -> None:
         """Add a gauge; `read` returns its value when the metrics are requested."""
-        gauge = Gauge(name, help, namespace=_NAMESPACE, registry=self._registry)
-        gauge.set_function(read)
+        Gauge(name, help, namespace=_NAMESPACE, registry=self._registry).set_function(read)
 
     def collect(self) -> Iterator[Metric]:
         """Yield all metrics, without the times at which their labels were first used."""
