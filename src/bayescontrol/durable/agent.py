@@ -168,7 +168,7 @@ class DurableAgent(AbstractContextManager["DurableAgent"]):
                 with suppress(Warning):  # the requests succeed even if warnings are errors
                     self._try_snapshot()
 
-    def _take_turn(self, requests: Sequence[Request]) -> bool:
+    def _take_turn(self, requests: Sequence[Act | Observe]) -> bool:
         """Write a batch; return False if another process appended first: then call this again."""
         with self._guard:
             self._catch_up()

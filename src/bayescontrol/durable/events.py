@@ -294,8 +294,8 @@ def check_history(events: Iterable[Event], start: int | None = 1) -> Iterator[Ev
     """
     first = start
     keys: set[str] = set()
-    # Decisions without an observation; decisions before the first event with an observation.
-    unobserved, early = set[int](), set[int]()
+    # Decisions without an observation so far; observed decisions from before the first event.
+    unobserved, observed_early = set[int](), set[int]()
     for i, event in enumerate(events):
         if first is None:
             first = event.seq
@@ -303,14 +303,14 @@ def check_history(events: Iterable[Event], start: int | None = 1) -> Iterator[Ev
             raise DamagedLog(f"expected event {first + i}, found event {event.seq}")
         if type(event) is Observed:
             n = event.n
-            if n not in unobserved and (n in early or not 1 <= n < first):
+            if n not in unobserved and (n in observed_early or not 1 <= n < first):
                 raise DamagedLog(
                     f"event {event.seq} observes decision {n}, which does not exist or has an "
                     "observation"
                 )
             unobserved.discard(n)
             if n < first:
-                early.add(n)
+                observed_early.add(n)
         elif type(event) is Decided:
             if event.key in keys:
                 raise DamagedLog(f"event {event.seq} is a second decision with key {event.key!r}")

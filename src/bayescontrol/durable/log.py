@@ -130,7 +130,7 @@ def require_readable(source: str, what: Literal["format", "layout"], found: int,
 
 
 def damaged_error(log: str | None, why: str) -> errors.DamagedLog:
-    """Return the error for a damaged log; its name is None if it is not known."""
+    """Return the error for a damaged log; `log` is its name, or None if that is not known."""
     where = "" if log is None else f"log {log!r}: "
     return errors.DamagedLog(f"{where}{why}: the log is damaged; restore a backup")
 
@@ -252,8 +252,8 @@ class Log(ABC):
     def _duplicate_error(self, column: str) -> errors.BayesControlError:
         """Return the error for a key with two decisions, or a decision n with two observations."""
         if column == "key":
-            return errors.ConflictingKey(f"log {self.name!r}: the key has a decision already")
-        return errors.ConflictingFeedback(f"log {self.name!r}: the decision is observed already")
+            return errors.ConflictingKey(f"log {self.name!r}: this key already has a decision")
+        return errors.ConflictingFeedback(f"log {self.name!r}: the decision is already observed")
 
     def snapshots(self, until: int | None = None) -> Iterator[Snapshot]:
         """Iterate over the snapshots, newest first, at or before event `until`.

@@ -47,16 +47,14 @@ class SqliteLog(Log):
     def __init__(self, file: SqliteFile, name: str, siblings: dict[str, "SqliteLog"]) -> None:
         super().__init__(name)
         self._file, self._siblings = file, siblings
-        self._id: int | None = None
-        self._head = 0
-        self._read_head()
+        self._id, self._head = self._read_head()
 
-    def _read_head(self) -> None:
-        """Read the id and the last event number of the log from the file."""
+    def _read_head(self) -> tuple[int | None, int]:
+        """Return the id and the last event number of the log; None and 0 if it is empty."""
         found = self._file.all("SELECT id FROM logs WHERE name = ?", (self.name,))
         log = found[0][0] if found else None
         head = self._file.all("SELECT max(seq) FROM events WHERE log = ?", (log,))
-        self._id, self._head = log, head[0][0] or 0
+        return log, head[0][0] or 0
 
     def head(self) -> int:
         """Return the seq of the last row."""
@@ -86,7 +84,7 @@ class SqliteLog(Log):
             self._file.write(insert)
         except BaseException:  # perhaps an interrupt after the commit
             with suppress(StoreFailed):
-                self._read_head()
+                self._id, self._head = self._read_head()
             raise
         self._id, self._head = log, max(self._head, rows[-1].seq)
 

@@ -76,14 +76,14 @@ class Turn:
         self._name, self._before, self._decisions = name, fold, decisions
         self._late_feedback = fold.driver.accepts_late_feedback
 
-    def compute(self, requests: Sequence[Request]) -> None:
+    def compute(self, requests: Sequence[Act | Observe]) -> None:
         """Compute the rows of all requests except those that have an error."""
         try:
             self._compute(requests, isolate=False)
         except _Rejected:  # repeat all requests, and undo those that the agent rejects
             self._compute(requests, isolate=True)
 
-    def _compute(self, requests: Sequence[Request], *, isolate: bool) -> None:
+    def _compute(self, requests: Sequence[Act | Observe], *, isolate: bool) -> None:
         """Compute the rows of the requests, starting from the fold before this turn.
 
         If the agent rejects a request, raise `_Rejected`. With `isolate`, copy the agent before
@@ -109,7 +109,7 @@ class Turn:
             if isolate and (driver.draws_change or type(request) is not Act):
                 self.fold.driver = driver.copy()
             try:
-                result = self._act(request) if type(request) is Act else self._observe(request)
+                result = self._act(request) if isinstance(request, Act) else self._observe(request)
             except _REQUEST_ERRORS as error:
                 request.error = error
             except _Rejected as rejected:
@@ -181,9 +181,8 @@ class Turn:
             )
         return known
 
-    def _observe(self, request: Request) -> bool:
+    def _observe(self, request: Observe) -> bool:
         """Learn an observation and add its row; return False if it was known already."""
-        assert isinstance(request, Observe)
         n, o = request.n, request.o
         decision = self._decisions.get(request.id)
         if isinstance(request.id, events.Decision):

@@ -240,12 +240,9 @@ class RateLimiter:
         if len(self._left) > _MAX_CALLERS:  # the bucket used longest ago is most likely full
             del self._left[next(iter(self._left))]
         if not allowed:
-            wait = math.ceil((1.0 - left) / self._rate)
-            raise Refused(
-                "too-many-requests",
-                f"more than {self._rate:g} requests a second",
-                {"Retry-After": str(max(wait, 1))},
-            )
+            why = f"more than {self._rate:g} requests a second"
+            wait = max(math.ceil((1.0 - left) / self._rate), 1)
+            raise Refused("too-many-requests", why, {"Retry-After": str(wait)})
 
 
 class Quota:

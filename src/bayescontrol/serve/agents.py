@@ -104,18 +104,14 @@ class ServedAgent:
         self._probabilities: dict[str, Mapping[Any, float]] = {}  # by decision id
 
     async def act(self, x: Any, key: str | None) -> Decision:
-        """See `DurableAgent.act`."""
+        """See `DurableAgent.act`.
+
+        A key is often used again soon after, when the server is busy. The probabilities of recent
+        decisions with a key are therefore cached; others are computed again from the log.
+        """
         decision: Decision = await self._put(Act(x, key))
         if key is None or decision.probability is None:
             return decision
-        return await self._with_probabilities(decision)
-
-    async def _with_probabilities(self, decision: Decision) -> Decision:
-        """Add P(a | past) of every action to a decision that was made under a key.
-
-        Retries usually come soon, when the server is busy. Recent probabilities are therefore
-        cached; those of older decisions are computed again from the log.
-        """
         found = decision.probabilities or self._probabilities.get(decision.id)
         if found is None:
             found = (await self.explain(decision)).probabilities

@@ -221,9 +221,9 @@ class Client(AbstractContextManager["Client"]):
         """Send a request on this connection; close the connection if that fails."""
         if connection.sock is not None:
             connection.sock.settimeout(timeout)
-        method, path, headers, body = request
+        path = self._base + request.path
         with close_on_error(connection):
-            connection.request(method, self._base + path, body, headers)
+            connection.request(request.method, path, request.body, request.headers)
             return connection.getresponse()
 
     def close(self) -> None:
@@ -252,12 +252,13 @@ class RemoteAgent:
 
     def act(self, x: Any = None, *, key: str | None = None) -> Decision:
         """See `DurableAgent.act`. Without a `key`, the client generates one for its retries."""
-        if key is not None and not (isinstance(key, str) and re.fullmatch(r"[!-~]{1,200}", key)):
+        sent_key: Any = uuid.uuid4().hex if key is None else key
+        if not (isinstance(sent_key, str) and re.fullmatch(r"[!-~]{1,200}", sent_key)):
             # The key is not shown: a caller may have passed the token instead.
             raise http_errors.InvalidKey(
                 "the key is invalid: give a string of 1 to 200 visible ASCII characters"
             )
-        headers = {"Idempotency-Key": uuid.uuid4().hex if key is None else key}
+        headers = {"Idempotency-Key": sent_key}
         body = {"situation": as_plain(x, "the situation")}
         return _decision(self._client.call("POST", f"{self._path}/act", body, headers))
 

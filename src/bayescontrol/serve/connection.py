@@ -164,9 +164,8 @@ class HttpConnection(httptools_impl.HttpToolsProtocol):
         fields = self.headers or ()  # None before the first request
         if len(fields) > self._limits.headers:
             raise Refused("head-too-large", f"more than {self._limits.headers} fields")
-        self._require_head(
-            self._line + sum([len(name) + len(value) for name, value in fields]) + 4 * len(fields)
-        )
+        # 4 bytes of each field are its colon, a space and the end of the line.
+        self._require_head(self._line + sum([len(name) + len(value) + 4 for name, value in fields]))
 
     def _require_head(self, size: int) -> None:
         if size > self._limits.head:

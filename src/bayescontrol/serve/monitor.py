@@ -252,11 +252,8 @@ class Monitor:
     def listen(self, agents: Mapping[str, "ServedAgent"]) -> AsyncIterator[bytes]:
         """Return the events from now on; raise `Refused` if too many live pages are open."""
         if len(self._listeners) >= self._max_listeners:
-            raise Refused(
-                "overloaded",
-                f"{self._max_listeners} live pages are already open: close one",
-                {"Retry-After": "10"},
-            )
+            why = f"{self._max_listeners} live pages are already open: close one"
+            raise Refused("overloaded", why, {"Retry-After": "10"})
         listener: asyncio.Queue[bytes | None] = asyncio.Queue(_MAX_UNREAD)
         self._listeners.add(listener)
         return self._events(listener, agents)
