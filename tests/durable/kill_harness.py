@@ -21,19 +21,31 @@ import sys
 import threading
 import time
 from collections import Counter
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from bayescontrol import BernoulliBandit
-from bayescontrol.durable import Decided, Observed, open_agent, replay
-from bayescontrol.durable.log import armed_faults
+from bayescontrol.durable import Decided, DurableAgent, Observed, open_agent, replay
+from bayescontrol.durable.sqlite import SqliteLog
+from bayescontrol.durable.sqlite_file import SqliteFile
+from bayescontrol.durable.turn import Turn
 
 MODEL = BernoulliBandit(["red", "blue", "green"])
-#: The calls of `fault_point`, in the order in which a decision passes them.
-FAULT_POINTS = (
-    *("before-compute", "before-append", "in-transaction", "before-commit", "after-commit"),
-    *("before-return", "before-snapshot", "in-snapshot", "after-snapshot", "before-close"),
-)
+#: In the order of a decision: kill the process before or after which call. Without an owner it is
+#: a method of the log or a function of its module; `write` stands for the function passed to it.
+FAULT_POINTS: dict[str, tuple[str, Any, str]] = {
+    "before-compute": ("before", Turn, "compute"),
+    "before-append": ("before", None, "append"),
+    "in-transaction": ("before", SqliteFile, "write"),
+    "before-commit": ("after", SqliteFile, "write"),
+    "after-commit": ("after", None, "append"),
+    "before-return": ("after", DurableAgent, "_submit"),
+    "before-snapshot": ("before", None, "save_snapshot"),
+    "in-snapshot": ("before", None, "snapshots_to_delete"),
+    "after-snapshot": ("after", None, "save_snapshot"),
+    "before-close": ("before", DurableAgent, "close"),
+}
 #: Number of kills per log.
 PER_LOG = 40
 ANY = "any moment"
@@ -41,13 +53,32 @@ ANY = "any moment"
 TIMEOUT = 600.0
 
 
+def arm(point: str, calls: int, log: Any = SqliteLog) -> None:
+    """Kill this process (kill -9) when it reaches the point for the `calls`-th time."""
+    when, owner, name = FAULT_POINTS[point]
+    owner = owner or (log if hasattr(log, name) else sys.modules[log.__module__])
+    original: Any = getattr(owner, name)
+
+    def fatal(function: Any, *arguments: Any) -> Any:
+        nonlocal calls
+        calls -= 1
+        result = function(*arguments) if calls > 0 or when == "after" else None
+        if calls <= 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return result
+
+    if name == "write":
+        setattr(owner, name, lambda file, do: original(file, partial(fatal, do)))
+    else:
+        setattr(owner, name, lambda *arguments: fatal(original, *arguments))
+
+
 def work(url: str, moment: str, seed: int, doubt: list[list[str]], say: Any) -> None:
     """Run the child: retry operations of unknown outcome, then run new ones in 1 or 3 threads."""
     rng = random.Random(seed)
     if moment != ANY:
-        armed_faults[moment] = rng.randint(1, 3 if "snapshot" in moment else 8)
-    if moment == "before-close":
-        armed_faults[moment] = 1
+        calls = rng.randint(1, 3 if "snapshot" in moment else 8)
+        arm(moment, 1 if moment == "before-close" else calls)
     agent = open_agent(url, "shop", MODEL, snapshot_every=rng.choice([3, 7, 10_000]))
     say("open")
 

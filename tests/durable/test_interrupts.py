@@ -21,14 +21,8 @@ from bayescontrol.errors import StoreFailed
 
 MODEL = BernoulliBandit(["red", "blue"])
 FUNCTIONS = (
-    "submit",
-    "prepare",
-    "_must_lead_after_sleep",
-    "sleep",
-    "_wake_first",
-    "_lead",
-    "_gather",
-    "_hand_on",
+    *("submit", "prepare", "_must_lead_after_sleep", "sleep"),
+    *("_wake_first", "_lead", "_gather", "_hand_on"),
 )
 
 

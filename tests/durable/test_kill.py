@@ -56,7 +56,7 @@ sqlite.SqliteLog.append = lazy
 from bayescontrol.durable import fold
 save = fold.Fold.save
 def save_with_extra(self):
-    twin = fold.Fold(self.driver.copy(), self.streams, self.seq, self.due)
+    twin = fold.Fold(self.driver.copy(), self.seed, self.seq, self.due)
     twin.driver.learn(None, "red", 1)
     return save(twin)
 fold.Fold.save = save_with_extra

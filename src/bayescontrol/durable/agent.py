@@ -26,14 +26,7 @@ from bayescontrol.durable import events
 from bayescontrol.durable.committer import Committer, Request, copy_error
 from bayescontrol.durable.driver import posterior_summary
 from bayescontrol.durable.fold import Decisions, Fold, fold_log, require_no_drift
-from bayescontrol.durable.log import (
-    Log,
-    LogStore,
-    SnapshotNotKept,
-    fault_point,
-    open_store,
-    require_usable,
-)
+from bayescontrol.durable.log import Log, LogStore, SnapshotNotKept, open_store, require_usable
 from bayescontrol.durable.models import KINDS, Model, as_logged, as_model, model_of
 from bayescontrol.durable.plain import as_stored
 from bayescontrol.durable.turn import Act, Observe, Turn
@@ -150,16 +143,13 @@ class DurableAgent(AbstractContextManager["DurableAgent"]):
         try:
             self._require_open()
             self._write(requests)
-            fault_point("before-return")
         except Exception as error:  # the agent is closed
             for request in requests:
                 request.error = error
 
     def _submit(self, request: Request) -> Any:
         self._require_open()
-        result = self._committer.submit(request)
-        fault_point("before-return")
-        return result
+        return self._committer.submit(request)
 
     def _write(self, batch: Sequence[Request]) -> None:
         """Write one batch at a time, and store a snapshot if one is due."""
@@ -178,22 +168,19 @@ class DurableAgent(AbstractContextManager["DurableAgent"]):
                 with suppress(Warning):  # the requests succeed even if warnings are errors
                     self._try_snapshot()
 
-    def _take_turn(self, requests: Sequence[Request]) -> bool:
+    def _take_turn(self, requests: Sequence[Act | Observe]) -> bool:
         """Write a batch; return False if another process appended first: then call this again."""
-        fault_point("before-compute")
         with self._guard:
             self._catch_up()
             turn = Turn(self.name, self._fold, self._decisions)
             turn.compute(requests)
         if turn.rows:
-            fault_point("before-append")
             try:
                 self._log.append(turn.rows)
             except errors.HeadMoved:
                 if self._store.shared or self._log.head() > self.head:
                     return False
                 raise
-            fault_point("after-commit")
             with self._guard:
                 if turn.fold.seq > self.head:  # otherwise a reader has folded the rows already
                     for decision in turn.decided:
@@ -236,8 +223,7 @@ class DurableAgent(AbstractContextManager["DurableAgent"]):
     def probabilities(self, x: Any = None) -> dict[Any, float] | None:
         """Return P(a | âo, x) of every action, or None if it is not known exactly."""
         with self._reading() as fold:
-            cached = fold.driver.probabilities(fold.driver.situation(as_stored(x, "x")))
-            return None if cached is None else dict(cached)
+            return fold.driver.probabilities(fold.driver.situation(as_stored(x, "x")))
 
     def ask(self, question: Callable[[Any], T]) -> T:
         """Return `question(agent)` for the current agent. The question must not change it.
@@ -296,7 +282,7 @@ class DurableAgent(AbstractContextManager["DurableAgent"]):
         driver = fold.driver
         posterior, probabilities = posterior_summary(driver.agent), driver.probabilities(event.x)
         belief = getattr(driver.copy().agent, "belief", None)
-        fold.require_same(event, driver.act(event.x, fold.streams[n]))
+        fold.draw_again(event)
         observed = decisions.find_observation(n)
         return Explanation(
             events.Decision.of(event, probabilities),
@@ -315,9 +301,7 @@ class DurableAgent(AbstractContextManager["DurableAgent"]):
         self._require_open()
         with self._guard:
             snapshot = self._fold.save()
-        fault_point("before-snapshot")
         self._log.save_snapshot(snapshot, self._snapshot_every)
-        fault_point("after-snapshot")
         self._last_snapshot = snapshot.seq
         return snapshot.seq
 
@@ -349,7 +333,6 @@ class DurableAgent(AbstractContextManager["DurableAgent"]):
         with self._writing:
             if self._closed:
                 return
-            fault_point("before-close")
             try:
                 if self.head > max(self._last_snapshot, 1):
                     self._try_snapshot()

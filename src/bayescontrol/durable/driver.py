@@ -115,11 +115,11 @@ class Driver:
         if isinstance(agent, ControlRule):
             agent.reveals_mode = True  # `explain` shows it
         draws_each_step = getattr(agent, "schedule", every_step) is every_step
-        is_plain = type(agent) is ControlRule and draws_each_step
-        self.draws_change = not (is_plain and _declares(self.agent.belief, "stateless_draws"))
+        is_plain_rule = type(agent) is ControlRule and draws_each_step
+        self.draws_change = not (is_plain_rule and _declares(self.agent.belief, "stateless_draws"))
         self._has_probabilities = draws_each_step and hasattr(agent, "action_probabilities")
         self._cache: ProbabilityCache[dict[Any, float] | None] = ProbabilityCache()
-        #: For a belief that counts decisions: the number of the event of each recent decision.
+        # For a belief that counts decisions: its count at each recent decision, by event number.
         self._decisions: dict[int, int] = {}
         self._start = getattr(agent, "x", None)
         self.context_free = accepts_late_feedback and (
@@ -131,7 +131,7 @@ class Driver:
         tables = getattr(getattr(agent, "advance", None), "__self__", None)
         self._situation_count = len(getattr(tables, "successor", ()))  # 0 if there are no tables
         if not self.draws_change:
-            self._undrawn = self.agent.belief.save()["drawn"]  # stands for: no mode drawn yet
+            self._undrawn = self.agent.belief.save()["drawn"]  # before any mode is drawn
 
     def situation(self, x: Any) -> Any:
         """Return the situation of the next decision: x, or the agent's current one."""
@@ -177,9 +177,10 @@ class Driver:
         """Return P(a | âo_<n) of every action, or None if it is not known exactly.
 
         The probabilities are not known while a mode is held, and if the arms are so far apart that
-        the integral fails. They are cached: callers must not change them.
+        the integral fails.
         """
-        return self._cache.get(x, self._compute_probabilities)
+        cached = self._cache.get(x, self._compute_probabilities)
+        return None if cached is None else dict(cached)
 
     def _compute_probabilities(self, x: Any) -> dict[Any, float] | None:
         agent = self.agent
@@ -258,9 +259,8 @@ class Driver:
         parts += map(repr, getattr(belief, "labels", ()))
         for name, v in sorted(self.save().items()):
             flat = v.ravel().tolist() if v.dtype.kind in "biuf" else [v.tobytes()]
-            parts.append(
-                f"{name} {v.shape} {[f'{n:.9g}' if type(n) is float else n for n in flat]}"
-            )
+            rounded = [f"{entry:.9g}" if type(entry) is float else entry for entry in flat]
+            parts.append(f"{name} {v.shape} {rounded}")
         return blake2b("\n".join(parts).encode(), digest_size=8).hexdigest()
 
     def copy(self) -> "Driver":

@@ -162,7 +162,6 @@ class _ObservedBody(msgspec.Struct, gc=False):
     time: float
 
 
-_COLUMNS: Final = frozenset(_Head.__struct_fields__)
 #: The factors of seq and n in the checksum: two large primes (of xxHash), to spread their bits.
 _SEQ_FACTOR, _N_FACTOR = 2654435761, 2246822519
 #: The first four letters of each kind as a number, for the checksum.
@@ -247,8 +246,7 @@ def read_events(log: Log, start: int = 1, stop: int | None = None) -> Iterator[E
     """Iterate over the events of a log; raise `DamagedLog` if one is damaged or missing."""
     for expected, row in enumerate(log.read(start, stop), start):
         if row.seq != expected:
-            why = f"event {expected} is missing before event {row.seq}"
-            raise damaged_error(log.name, why)
+            raise damaged_error(log.name, f"event {expected} is missing before event {row.seq}")
         yield decode_row(row, log.name)
 
 
@@ -279,9 +277,9 @@ def from_line(line: str) -> Event:
     Observed(seq=3, n=2, o=1, time=0.5)
     """
     try:
-        body = msgspec.json.decode(line, type=dict[str, Any])
-        head = msgspec.convert(body, _Head)
-        payload = _encode({name: v for name, v in body.items() if name not in _COLUMNS})
+        fields = _decode_object(line)
+        head = msgspec.convert(fields, _Head)
+        payload = _encode({k: v for k, v in fields.items() if k not in _Head.__struct_fields__})
     except (ValueError, RecursionError) as error:
         raise DamagedLog(f"{line[:60]!r} is not an event of a log ({error})") from None
     return decode_row(Row(head.seq, head.kind, head.n, head.key, payload, head.checksum))
@@ -296,8 +294,8 @@ def check_history(events: Iterable[Event], start: int | None = 1) -> Iterator[Ev
     """
     first = start
     keys: set[str] = set()
-    # Decisions without an observation; decisions before the first event with an observation.
-    unobserved, early = set[int](), set[int]()
+    # Decisions without an observation so far; observed decisions from before the first event.
+    unobserved, observed_early = set[int](), set[int]()
     for i, event in enumerate(events):
         if first is None:
             first = event.seq
@@ -305,14 +303,14 @@ def check_history(events: Iterable[Event], start: int | None = 1) -> Iterator[Ev
             raise DamagedLog(f"expected event {first + i}, found event {event.seq}")
         if type(event) is Observed:
             n = event.n
-            if n not in unobserved and (n in early or not 1 <= n < first):
+            if n not in unobserved and (n in observed_early or not 1 <= n < first):
                 raise DamagedLog(
                     f"event {event.seq} observes decision {n}, which does not exist or has an "
                     "observation"
                 )
             unobserved.discard(n)
             if n < first:
-                early.add(n)
+                observed_early.add(n)
         elif type(event) is Decided:
             if event.key in keys:
                 raise DamagedLog(f"event {event.seq} is a second decision with key {event.key!r}")

@@ -13,12 +13,10 @@ from collections import OrderedDict
 from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import Any, Final, TypeVar
-from zlib import crc32
 
 import numpy as np
 
-from bayescontrol import kernels
-from bayescontrol._arrays import Arrays, UIntArray
+from bayescontrol._arrays import Arrays
 from bayescontrol.durable import events
 from bayescontrol.durable.driver import Driver
 from bayescontrol.durable.events import Created, Decided, Decision, Event, Observed, Probabilities
@@ -41,52 +39,6 @@ _MIN_DISTANCE: Final = 100
 #: The relative difference that rounding on another machine may cause, and the absolute one of a
 #: probability.
 _TOLERANCE, _PROBABILITY_TOLERANCE = 1e-6, 1e-9
-#: The number of values of a 32-bit word, and the role of the streams as a word.
-_WORD: Final = 2**32
-_ROLE: Final = crc32(b"agent")
-#: The number of streams that are seeded at once.
-_BLOCK: Final = 16
-
-
-class Streams:
-    """The random streams of the decisions of one seed.
-
-    Equal to `Stream.named(seed, n, "agent")`, but faster: decisions follow one another, so the
-    streams of the next few are seeded together.
-
-    >>> from bayescontrol import Stream
-    >>> Streams(7)[12] == Stream.named(7, 12, "agent")
-    True
-    """
-
-    def __init__(self, seed: int) -> None:
-        # The seed as 32-bit words, lowest first.
-        self._words = [seed >> shift & _WORD - 1 for shift in (0, 32, 64, 96)]
-        # The first decision of the last block, and the generator states of its streams.
-        self._block: tuple[int, UIntArray] = 0, np.empty((0, 4), np.uint64)
-
-    def __getitem__(self, n: int) -> Stream:
-        """Return a fresh stream for decision n."""
-        first, rng_states = self._block
-        if not 0 <= n - first < len(rng_states):
-            first, rng_states = self._block = n, self._seed_block(n)
-        fresh = Stream.__new__(Stream)
-        fresh.state = rng_states[n - first].copy()
-        return fresh
-
-    def _seed_block(self, n: int) -> UIntArray:
-        """Return the generator states of the streams of decisions n, n + 1, …
-
-        The block ends where n + 1 would need another number of 32-bit words.
-        """
-        low = n & _WORD - 1
-        key = (low,) if n < _WORD else (low, n >> 32)
-        rng_states = np.empty((min(_BLOCK, _WORD - low), 4), np.uint64)
-        entropy = np.array([*self._words, *key, _ROLE], np.uint64)
-        kernels.seed_sequence.seed_states(
-            entropy, len(self._words), np.empty(4, np.uint64), rng_states
-        )
-        return rng_states
 
 
 class Decisions:
@@ -188,14 +140,18 @@ class Decisions:
 
 
 class Fold:
-    """The agent after event `seq`.
+    """The agent after event `seq`; `seed` is the seed of the log.
 
     `due` is the number of the decision that must be observed before the next decision, for an
     agent that does not accept late feedback; 0 if no decision must.
     """
 
-    def __init__(self, driver: Driver, streams: Streams, seq: int = 1, due: int = 0) -> None:
-        self.driver, self.streams, self.seq, self.due = driver, streams, seq, due
+    def __init__(self, driver: Driver, seed: int, seq: int = 1, due: int = 0) -> None:
+        self.driver, self.seed, self.seq, self.due = driver, seed, seq, due
+
+    def draw(self, n: int, x: Any) -> Any:
+        """Return the action of decision n in situation x, drawn from the stream of n."""
+        return self.driver.act(x, Stream.named(self.seed, n, "agent"))
 
     def take_decision(self, event: Decided, *, draw: bool) -> None:
         """Fold a decision. With `draw`, repeat the draw and require the same action.
@@ -203,14 +159,15 @@ class Fold:
         `draw` is required if draws change the agent.
         """
         if draw:
-            self.require_same(event, self.driver.act(event.x, self.streams[event.seq]))
+            self.draw_again(event)
         self.driver.remember(event.seq)
         self.seq = event.seq
         if not self.driver.accepts_late_feedback:
             self.due = event.seq
 
-    def require_same(self, event: Decided, a: Any) -> None:
-        """Raise `ModelMismatch` unless a, drawn again, is the logged action."""
+    def draw_again(self, event: Decided) -> None:
+        """Draw a logged decision again; raise `ModelMismatch` if this gives another action."""
+        a = self.draw(event.seq, event.x)
         if not same_value(as_stored(a, "the action"), event.a):
             raise ModelMismatch(
                 f"decision {event.seq} was {event.a!r}, drawn again it is {a!r}: the code of the "
@@ -258,7 +215,7 @@ class Fold:
 
     def copy(self) -> "Fold":
         """Return an independent copy."""
-        return Fold(self.driver.copy(), self.streams, self.seq, self.due)
+        return Fold(self.driver.copy(), self.seed, self.seq, self.due)
 
     def save(self) -> Snapshot:
         """Return the fold as a snapshot."""
@@ -290,7 +247,7 @@ def load_first_valid(
     The driver must hold a new agent. With `warn`, warn of each invalid snapshot.
     """
     for snapshot in snapshots:
-        fold = Fold(driver.copy(), Streams(created.seed))
+        fold = Fold(driver.copy(), created.seed)
         try:
             fold.load(snapshot, end)
         except IncompatibleState as error:
@@ -299,7 +256,7 @@ def load_first_valid(
                 warnings.warn(f"{text}folded instead", DamagedSnapshot, stacklevel=4)
         else:
             return fold
-    return Fold(driver, Streams(created.seed))
+    return Fold(driver, created.seed)
 
 
 def fold_log(

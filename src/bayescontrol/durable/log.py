@@ -11,10 +11,9 @@ folded instead.
 
 import os
 import re
-import signal
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from hashlib import blake2b
 from importlib import import_module
 from typing import Any, Final, Literal, NamedTuple, Protocol, Self
@@ -131,7 +130,7 @@ def require_readable(source: str, what: Literal["format", "layout"], found: int,
 
 
 def damaged_error(log: str | None, why: str) -> errors.DamagedLog:
-    """Return the error for a damaged log; its name is None if it is not known."""
+    """Return the error for a damaged log; `log` is its name, or None if that is not known."""
     where = "" if log is None else f"log {log!r}: "
     return errors.DamagedLog(f"{where}{why}: the log is damaged; restore a backup")
 
@@ -189,13 +188,13 @@ class Log(ABC):
         other error, `DiskFull` and `StoreBusy` included, they are not.
         """
 
-    @abstractmethod
     def turn(self) -> AbstractContextManager[None]:
         """Return a context in which to read, decide and append.
 
-        If the appends of several processes conflict, the processes take turns in this context, so
-        that none computes a decision in vain. `append` is also correct outside of it.
+        By default it does nothing. In a shared store, processes whose appends conflict take turns
+        in it, so that none computes a decision in vain. `append` is also correct outside of it.
         """
+        return nullcontext()
 
     @abstractmethod
     def save_snapshot(self, snapshot: Snapshot, spacing: int = 10_000) -> None:
@@ -253,8 +252,8 @@ class Log(ABC):
     def _duplicate_error(self, column: str) -> errors.BayesControlError:
         """Return the error for a key with two decisions, or a decision n with two observations."""
         if column == "key":
-            return errors.ConflictingKey(f"log {self.name!r}: the key has a decision already")
-        return errors.ConflictingFeedback(f"log {self.name!r}: the decision is observed already")
+            return errors.ConflictingKey(f"log {self.name!r}: this key already has a decision")
+        return errors.ConflictingFeedback(f"log {self.name!r}: the decision is already observed")
 
     def snapshots(self, until: int | None = None) -> Iterator[Snapshot]:
         """Iterate over the snapshots, newest first, at or before event `until`.
@@ -377,17 +376,3 @@ def snapshots_to_delete(seqs: Iterable[int], spacing: int, size: int) -> list[in
             break
         deleted.append(remaining.pop(i))
     return deleted
-
-
-# -- points at which a test can kill the process -------------------------------------------------
-
-#: Set by tests: {"after-commit": 3} kills the process when that point is reached the third time.
-armed_faults: Final[dict[str, int]] = {}
-
-
-def fault_point(name: str) -> None:
-    """Kill the process (kill -9) if a test has armed this point; otherwise do nothing."""
-    if name in armed_faults:
-        armed_faults[name] -= 1
-        if armed_faults[name] <= 0:
-            os.kill(os.getpid(), signal.SIGKILL)

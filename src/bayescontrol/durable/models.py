@@ -46,13 +46,13 @@ class ChangingModel(Changing):
         window: int = 100,
         per_arm: bool = False,
     ) -> None:
-        static: Any = KINDS.get(problem)
-        if not hasattr(static, "changing"):
+        problem_class: Any = KINDS.get(problem)
+        if not hasattr(problem_class, "changing"):
             possible = [name for name, each in KINDS.items() if hasattr(each, "changing")]
             raise InvalidTable(f"problem={problem!r}: expected one of {', '.join(possible)}")
-        separately = {"per_arm": True} if per_arm else {}  # a plant has no arms
-        changing = static(**settings).changing(
-            hazards=hazards, hazard_prior=hazard_prior, starts=starts, window=window, **separately
+        options = {"per_arm": True} if per_arm else {}  # a plant has no arms, and no such option
+        changing = problem_class(**settings).changing(
+            hazards=hazards, hazard_prior=hazard_prior, starts=starts, window=window, **options
         )
         vars(self).update(vars(changing))
 
@@ -74,15 +74,12 @@ _PROBLEMS: Final[tuple[Any, ...]] = (
 KINDS: Final[Mapping[str, Any]] = {problem.model_kind.name: problem for problem in _PROBLEMS}
 #: The schedules of all kinds by their stored names.
 _SCHEDULES: Final[Mapping[str, Any]] = {
-    name: vars(schedules)[name]
-    for name in (
-        "every_step",
-        "doubling",
-        "Every",
-        "Geometric",
-        "WhenSituationReturns",
-        "MinimumDwell",
-    )
+    "every_step": schedules.every_step,
+    "doubling": schedules.doubling,
+    "Every": schedules.Every,
+    "Geometric": schedules.Geometric,
+    "WhenSituationReturns": schedules.WhenSituationReturns,
+    "MinimumDwell": schedules.MinimumDwell,
 }
 
 

@@ -24,14 +24,7 @@ from uuid import UUID, uuid4
 from zlib import crc32
 
 from bayescontrol._support.files import close_on_error
-from bayescontrol.durable.log import (
-    Log,
-    Row,
-    Snapshot,
-    fault_point,
-    require_readable,
-    snapshots_to_delete,
-)
+from bayescontrol.durable.log import Log, Row, Snapshot, require_readable, snapshots_to_delete
 from bayescontrol.durable.postgres_server import Connection, PostgresServer, parse_address, psycopg
 from bayescontrol.errors import DamagedLog, HeadMoved, StoreFailed, UnknownStore
 
@@ -45,13 +38,13 @@ _QUERIES: Final[Mapping[str, LiteralString]] = {
     "snapshots": "SELECT seq FROM {s}.snapshots WHERE log = {log} ORDER BY seq DESC",
     "snapshot": "SELECT seq, state, checksum FROM {s}.snapshots WHERE log = {log} AND seq = %s",
 }
-_BATCH: Final = "SELECT batch FROM {s}.events WHERE log = {log} AND seq = %s"
-#: The beginning of an append: create the log with its first rows, or move the head of the log.
-_FIRST: Final = (
+_SELECT_BATCH: Final = "SELECT batch FROM {s}.events WHERE log = {log} AND seq = %s"
+#: An append begins with one of these: create the log at its first rows, or move its head.
+_CREATE_LOG: Final = (
     "WITH log AS (INSERT INTO {s}.logs (name, head) VALUES (%s, %s) "
     "ON CONFLICT DO NOTHING RETURNING id)"
 )
-_NEXT: Final = (
+_MOVE_HEAD: Final = (
     "WITH log AS (UPDATE {s}.logs SET head = %s WHERE name = %s AND head = %s RETURNING id)"
 )
 _INSERT: Final = (
@@ -59,22 +52,23 @@ _INSERT: Final = (
     " SELECT log.id, row.*, %b FROM log, unnest(%b::bigint[], %b::text[], %b::bigint[],"
     " %b::text[], %b::bytea[], %b::bigint[]) AS row"
 )
+#: Save a snapshot; delete snapshots.
 _SAVE: Final = (
     "INSERT INTO {s}.snapshots (log, seq, state, checksum) "
     "SELECT id, %s, %b, %b FROM {s}.logs WHERE name = %s ON CONFLICT (log, seq) "
     "DO UPDATE SET state = excluded.state, checksum = excluded.checksum"
 )
-_DROP: Final = "DELETE FROM {s}.snapshots WHERE log = {log} AND seq = ANY(%s)"
+_DELETE: Final = "DELETE FROM {s}.snapshots WHERE log = {log} AND seq = ANY(%s)"
 
 
 #: The version of the tables; the format of the events is `events.FORMAT`.
 LAYOUT: Final = 1
 _PROGRAM: Final = "bayescontrol"
-#: The columns of the unique indexes.
-_UNIQUE: Final[Mapping[str | None, str]] = {"keys": "key", "observations": "n"}
+#: The unique indexes by name, and the column of each that a duplicate violates.
+_COLUMN_OF_INDEX: Final[Mapping[str | None, str]] = {"keys": "key", "observations": "n"}
 _TABLE_NAMES: Final = frozenset({"about", "logs", "events", "snapshots"})
 #: "BaCo", the advisory lock for creating the tables.
-_CREATING: Final = 0x4261436F
+_CREATING_LOCK: Final = 0x4261436F
 _TABLES: Final = """
 CREATE SCHEMA IF NOT EXISTS {s};
 CREATE TABLE {s}.about (program text NOT NULL, layout integer NOT NULL);
@@ -94,12 +88,12 @@ CREATE TABLE {s}.snapshots (
     PRIMARY KEY (log, seq)
 );
 """
-_ABOUT: Final = "SELECT program, layout FROM {s}.about"
-_COLUMNS: Final = """
+_SELECT_ABOUT: Final = "SELECT program, layout FROM {s}.about"
+_SELECT_COLUMNS: Final = """
 SELECT attname FROM pg_catalog.pg_attribute
 WHERE attnum > 0 AND NOT attisdropped AND attrelid = %s::regclass ORDER BY attnum
 """
-_RELATIONS: Final = """
+_SELECT_RELATIONS: Final = """
 SELECT relname FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace s ON s.oid = c.relnamespace
 WHERE nspname = %s AND relkind IN ('r', 'p', 'v', 'm', 'f')
 """
@@ -129,7 +123,7 @@ def _prepare(connection: Connection, schema: str, url: str, create: bool) -> Non
             raise UnknownStore(f"{url}: schema {schema!r} contains no store: check the address")
         with connection.transaction():
             schema_key = crc32(schema.encode()) - 2**31  # a signed 32-bit number
-            connection.execute("SELECT pg_advisory_xact_lock(%s, %s)", (_CREATING, schema_key))
+            connection.execute("SELECT pg_advisory_xact_lock(%s, %s)", (_CREATING_LOCK, schema_key))
             if not _relations(connection, schema):  # no other process created them
                 connection.execute(_statement(_TABLES, schema))
                 about = _statement("INSERT INTO {s}.about VALUES (%s, %s)", schema)
@@ -139,16 +133,16 @@ def _prepare(connection: Connection, schema: str, url: str, create: bool) -> Non
 
 def _relations(connection: Connection, schema: str) -> set[str]:
     """Return the names of the tables and views in the schema."""
-    return {name for (name,) in connection.execute(_RELATIONS, (schema,))}
+    return {name for (name,) in connection.execute(_SELECT_RELATIONS, (schema,))}
 
 
 def _require_tables(connection: Connection, schema: str, url: str) -> None:
     """Raise `NewerFormat` or `DamagedLog` unless the schema has our tables in a known layout."""
     found, rows = _relations(connection, schema), []
     if "about" in found:  # of another program, if its columns differ
-        columns = connection.execute(_COLUMNS, (f'"{schema}".about',)).fetchall()
+        columns = connection.execute(_SELECT_COLUMNS, (f'"{schema}".about',)).fetchall()
         if columns == [("program",), ("layout",)]:
-            rows = connection.execute(_statement(_ABOUT, schema)).fetchall()
+            rows = connection.execute(_statement(_SELECT_ABOUT, schema)).fetchall()
     layouts = [layout for program, layout in rows if program == _PROGRAM]
     if not layouts:
         raise DamagedLog(
@@ -191,15 +185,15 @@ class PostgresLog(Log):
         first, last, batch = rows[0].seq, rows[-1].seq, uuid4()
         values: tuple[Any, ...] = (batch, *map(list, zip(*rows, strict=True)))
         if first == 1:
-            query, values = self._sql(_FIRST + _INSERT), (self.name, last, *values)
+            query, values = self._sql(_CREATE_LOG + _INSERT), (self.name, last, *values)
         else:
-            query, values = self._sql(_NEXT + _INSERT), (last, self.name, first - 1, *values)
+            query, values = self._sql(_MOVE_HEAD + _INSERT), (last, self.name, first - 1, *values)
 
         def insert(connection: Connection) -> None:
             try:
                 inserted = connection.execute(query, values).rowcount
             except psycopg.errors.UniqueViolation as error:
-                column = _UNIQUE.get(error.diag.constraint_name)
+                column = _COLUMN_OF_INDEX.get(error.diag.constraint_name)
                 if column is None:
                     raise
                 raise self._duplicate_error(column) from None
@@ -207,7 +201,6 @@ class PostgresLog(Log):
                 self._queued_turns = _QUEUED_TURNS
                 raise HeadMoved(f"log {self.name!r} has grown: cannot append event {first}")
 
-        fault_point("in-transaction")
         self._server.run(insert)
 
     def turn(self) -> AbstractContextManager[None]:
@@ -219,7 +212,7 @@ class PostgresLog(Log):
 
     def _is_committed(self, connection: Connection, first: int, batch: UUID) -> bool:
         """Return whether this append was committed on a connection that was then lost."""
-        found = connection.execute(self._sql(_BATCH), (self.name, first)).fetchone()
+        found = connection.execute(self._sql(_SELECT_BATCH), (self.name, first)).fetchone()
         return found is not None and found[0] == batch
 
     def save_snapshot(self, snapshot: Snapshot, spacing: int = 10_000) -> None:
@@ -234,11 +227,10 @@ class PostgresLog(Log):
                     raise StoreFailed(
                         f"log {self.name!r} is empty: a snapshot needs at least one event"
                     )
-                fault_point("in-snapshot")
                 query = self._sql(_QUERIES["snapshots"])
                 found = connection.execute(query, (self.name,)).fetchall()
                 to_delete = snapshots_to_delete([int(old) for (old,) in found], spacing, len(state))
-                connection.execute(self._sql(_DROP), (self.name, to_delete))
+                connection.execute(self._sql(_DELETE), (self.name, to_delete))
 
         self._server.run(save)
 

@@ -47,8 +47,8 @@ SELECT current_setting('fsync'), current_setting('full_page_writes'),
        pg_is_in_recovery()
 """
 #: Wait for an advisory lock, with a time limit for this statement only.
-_QUEUE: Final = "SELECT set_config('lock_timeout', %s, true), pg_advisory_lock(%s)"
-_LEAVE: Final = "SELECT pg_advisory_unlock(%s)"
+_WAIT_FOR_LOCK: Final = "SELECT set_config('lock_timeout', %s, true), pg_advisory_lock(%s)"
+_UNLOCK: Final = "SELECT pg_advisory_unlock(%s)"
 #: The time limit of a turn in the queue, see `PostgresServer.queued`.
 _LONGEST_WAIT: Final = "1s"
 _CONFIGURE: Final = """
@@ -113,11 +113,11 @@ def _without_password(parameters: dict[str, str], schema: str) -> str:
     """Return the address of a store without its password, for messages."""
     host, port = parameters.get("host", ""), parameters.get("port", "")
     query = [f"host={host}"] if "/" in host else []
-    at = f"{quote(parameters['user'])}@" if "user" in parameters else ""
-    at += ("" if query else host) + (f":{port}" if port else "")
+    authority = f"{quote(parameters['user'])}@" if "user" in parameters else ""
+    authority += ("" if query else host) + (f":{port}" if port else "")
     query += [f"schema={schema}"] if schema != _DEFAULT_SCHEMA else []
     end = "?" + "&".join(query) if query else ""
-    return f"postgresql://{at}/{quote(parameters.get('dbname', ''))}{end}"
+    return f"postgresql://{authority}/{quote(parameters.get('dbname', ''))}{end}"
 
 
 def translate(error: psycopg.Error, url: str) -> errors.StoreFailed:
@@ -216,7 +216,7 @@ class PostgresServer:
             self._reserved.connection, is_locked = first, False
             try:
                 with suppress(psycopg.Error):
-                    first.execute(_QUEUE, (_LONGEST_WAIT, key))
+                    first.execute(_WAIT_FOR_LOCK, (_LONGEST_WAIT, key))
                     is_locked = True
                 yield
             finally:
@@ -225,7 +225,7 @@ class PostgresServer:
                     self._give_back(last)
                 elif is_locked:
                     try:
-                        first.execute(_LEAVE, (key,))
+                        first.execute(_UNLOCK, (key,))
                     except psycopg.Error:  # closing the session releases the lock
                         first.close()
 
@@ -275,8 +275,8 @@ class PostgresServer:
             yield
         except psycopg.Error as error:
             # libpq gives no SQLSTATE if it has no connection.
-            no_session = isinstance(error, psycopg.OperationalError) and error.sqlstate is None
-            is_lost = no_session or (error.sqlstate or "").startswith(_LOST)
+            has_no_session = isinstance(error, psycopg.OperationalError) and error.sqlstate is None
+            is_lost = has_no_session or (error.sqlstate or "").startswith(_LOST)
             if not (is_lost or connection.closed):
                 raise translate(error, self.url) from error
             self._forget(connection)
@@ -311,9 +311,9 @@ class PostgresServer:
             try:
                 return self._connect()
             except psycopg.Error as error:
-                answer = psycopg.pq.PGconn.ping(self._conninfo.encode())
-                is_starting = answer == psycopg.pq.Ping.REJECT and time.monotonic() < deadline
-                is_ready = answer == psycopg.pq.Ping.OK and may_retry  # it may just have started
+                status = psycopg.pq.PGconn.ping(self._conninfo.encode())
+                is_starting = status == psycopg.pq.Ping.REJECT and time.monotonic() < deadline
+                is_ready = status == psycopg.pq.Ping.OK and may_retry  # it may just have started
                 if not is_starting and not is_ready:
                     raise self._connection_error(error) from error
                 may_retry = may_retry and not is_ready
@@ -342,22 +342,23 @@ class PostgresServer:
         """Check the settings of the server, and set those of the connection."""
         row = connection.execute(_SETTINGS).fetchone()
         assert row is not None
-        fsync, pages, synchronous, encoding, is_standby = row
+        fsync, full_page_writes, synchronous_commit, encoding, is_standby = row
         if is_standby:
             raise errors.NotPermitted(f"{self.url} is a read-only standby: use the primary server")
         if encoding != "UTF8":
             raise errors.StoreFailed(
                 f"{self.url} has the encoding {encoding}: create the database with encoding UTF8"
             )
-        unsafe = [name for name, v in (("fsync", fsync), ("full_page_writes", pages)) if v == "off"]
+        settings = {"fsync": fsync, "full_page_writes": full_page_writes}
+        unsafe = [name for name, value in settings.items() if value == "off"]
         if self._durable and unsafe:
             raise errors.NotDurable(
                 f"{self.url} runs with {' = off, '.join(unsafe)} = off, so a power cut may lose "
                 "acknowledged events: switch it on in postgresql.conf, or open with durable=False"
             )
         if not self._durable:
-            synchronous = "off"
-        elif synchronous == "off":
-            synchronous = "on"
+            synchronous_commit = "off"
+        elif synchronous_commit == "off":
+            synchronous_commit = "on"
         timeout = f"{max(1, round(self._patience * 1000))}ms"
-        connection.execute(_CONFIGURE, (timeout, timeout, synchronous))
+        connection.execute(_CONFIGURE, (timeout, timeout, synchronous_commit))

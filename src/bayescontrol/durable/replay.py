@@ -15,7 +15,7 @@ from bayescontrol._support.files import atomic_write
 from bayescontrol.durable.agent import DurableAgent
 from bayescontrol.durable.driver import posterior_summary
 from bayescontrol.durable.events import Created, Decided, Event, check_history, from_line, to_line
-from bayescontrol.durable.fold import Decisions, Fold, Streams
+from bayescontrol.durable.fold import Decisions, Fold
 from bayescontrol.durable.log import PRIVATE, os_errors
 from bayescontrol.durable.models import Model, as_logged, as_model, model_of
 from bayescontrol.durable.plain import short_repr
@@ -160,7 +160,7 @@ class Replayer:
 
     def __init__(self, model: Model, created: Created) -> None:
         #: The agent after the last event.
-        self.fold = Fold(model.driver(), Streams(created.seed))
+        self.fold = Fold(model.driver(), created.seed)
         self._decisions = Decisions(None)
 
     def take_decision(self, d: Decided, *, draw: bool = False) -> Mapping[Any, float] | None:

@@ -10,7 +10,7 @@ One process can open a file at a time, with any number of agents and threads.
 import os
 import threading
 from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,7 +19,6 @@ from bayescontrol.durable.log import (
     Row,
     Snapshot,
     damaged_error,
-    fault_point,
     redacted,
     require_usable,
     snapshots_to_delete,
@@ -48,16 +47,14 @@ class SqliteLog(Log):
     def __init__(self, file: SqliteFile, name: str, siblings: dict[str, "SqliteLog"]) -> None:
         super().__init__(name)
         self._file, self._siblings = file, siblings
-        self._id: int | None = None
-        self._head = 0
-        self._read_head()
+        self._id, self._head = self._read_head()
 
-    def _read_head(self) -> None:
-        """Read the id and the last event number of the log from the file."""
+    def _read_head(self) -> tuple[int | None, int]:
+        """Return the id and the last event number of the log; None and 0 if it is empty."""
         found = self._file.all("SELECT id FROM logs WHERE name = ?", (self.name,))
         log = found[0][0] if found else None
         head = self._file.all("SELECT max(seq) FROM events WHERE log = ?", (log,))
-        self._id, self._head = log, head[0][0] or 0
+        return log, head[0][0] or 0
 
     def head(self) -> int:
         """Return the seq of the last row."""
@@ -75,7 +72,6 @@ class SqliteLog(Log):
                 raise HeadMoved(
                     f"log {self.name!r} ends at {self._head}: cannot append event {rows[0].seq}"
                 )
-            fault_point("in-transaction")
             try:
                 if log is None:
                     db.execute("INSERT INTO logs (name) VALUES (?)", (self.name,))
@@ -83,13 +79,12 @@ class SqliteLog(Log):
                 db.executemany(_INSERT, [(log, *row) for row in rows])
             except apsw.ConstraintError as error:
                 raise self._conflict_error(str(error), rows, log) from None
-            fault_point("before-commit")
 
         try:
             self._file.write(insert)
         except BaseException:  # perhaps an interrupt after the commit
             with suppress(StoreFailed):
-                self._read_head()
+                self._id, self._head = self._read_head()
             raise
         self._id, self._head = log, max(self._head, rows[-1].seq)
 
@@ -113,10 +108,6 @@ class SqliteLog(Log):
             return HeadMoved(f"log {self.name!r} has grown since it was read")
         return StoreFailed(f"log {self.name!r}: {message}")
 
-    def turn(self) -> AbstractContextManager[None]:
-        """Return a context that does nothing: there is only one writer."""
-        return nullcontext()
-
     def _select(self, query: str, *values: Any) -> list[Any]:
         self._require_open()
         return self._file.all(_QUERIES[query], (self._id, *values))
@@ -129,7 +120,6 @@ class SqliteLog(Log):
         with self._file.transaction() as db:
             insert = "INSERT OR REPLACE INTO snapshots (log, seq, state, checksum)"
             db.execute(f"{insert} VALUES (?, ?, ?, ?)", (self._id, *snapshot))
-            fault_point("in-snapshot")
             found = db.execute(_QUERIES["snapshots"], (self._id,))
             to_delete = snapshots_to_delete([seq for (seq,) in found], spacing, len(snapshot.state))
             delete = "DELETE FROM snapshots WHERE log = ? AND seq = ?"

@@ -162,8 +162,7 @@ def _require_intact(db: apsw.Connection, path: str) -> None:
         raise _damaged_error(path, "its header or its schema has changed")
     added = ", ".join(f"{kind} {name!r}" for kind, name, *_ in sorted(schema - _schema()))
     if added:
-        why = f"it contains {added}, which may change or hide events: DROP it"
-        raise _damaged_error(path, why)
+        raise _damaged_error(path, f"it contains {added}, which may change or hide events: DROP it")
     if db.readonly("main"):  # the file itself is writable
         raise _damaged_error(path, "its header marks it as read-only")
     found = db.pragma("integrity_check", 1)
@@ -209,24 +208,24 @@ def require_intact_wal(database: Path) -> None:
     content = np.fromfile(wal, np.uint8)
     header = content[:_HEADER].view(">u4").astype(np.uint32)  # 8 words, see above
     weights, _ = _checksum_weights(3)
-    has_sum = (content[:24].view(np.uint32) @ weights == header[6:]).all()
-    is_valid = bool(has_sum and header.any())  # the checksum of zeros is 0
-    size = _FRAME_HEADER + (int(header[2]) if is_valid else _PAGE)
-    count = (len(content) - _HEADER) // size
-    frames = content[_HEADER : _HEADER + count * size].reshape(count, size)
+    checksum_fits = (content[:24].view(np.uint32) @ weights == header[6:]).all()
+    header_is_valid = bool(checksum_fits and header.any())  # the checksum of zeros is 0
+    frame_size = _FRAME_HEADER + (int(header[2]) if header_is_valid else _PAGE)
+    count = (len(content) - _HEADER) // frame_size
+    frames = content[_HEADER : _HEADER + count * frame_size].reshape(count, frame_size)
     fields = frames[:, :_FRAME_HEADER].copy().view(">u4").astype(np.uint32)  # 6 words of each frame
-    weights, start_weights = _checksum_weights(size // 8 - 2)
+    weights, start_weights = _checksum_weights(frame_size // 8 - 2)
     weights = np.insert(weights, [2] * 4, 0, axis=0)  # the salts and the checksum do not count
     starts = np.vstack([header[6:], fields[:-1, 4:]])[:count]  # the checksums before each frame
     sums = starts @ start_weights + frames.view(np.uint32) @ weights
     # For each frame: whether it continues the frame before it, and whether it ends a commit.
     continues = (sums == fields[:, 4:]).all(axis=1) & (fields[:, 0] != 0)
     commits = fields[:, 1] != 0
-    if is_valid:
+    if header_is_valid:
         continues &= (fields[:, 2:4] == header[4:6]).all(axis=1)
         broken = int(np.argmin(np.append(continues, False)))  # the first frame that SQLite drops
         # The header of a frame in one sector is from one write, even if its page is broken.
-        offsets = _HEADER + size * np.arange(count)
+        offsets = _HEADER + frame_size * np.arange(count)
         is_known = continues | (offsets % _SECTOR <= _SECTOR - _FRAME_HEADER)
         dropped = commits & is_known & np.append(continues[1:], False)
         lost = int(dropped[broken:].sum())

@@ -76,14 +76,14 @@ class Turn:
         self._name, self._before, self._decisions = name, fold, decisions
         self._late_feedback = fold.driver.accepts_late_feedback
 
-    def compute(self, requests: Sequence[Request]) -> None:
+    def compute(self, requests: Sequence[Act | Observe]) -> None:
         """Compute the rows of all requests except those that have an error."""
         try:
             self._compute(requests, isolate=False)
         except _Rejected:  # repeat all requests, and undo those that the agent rejects
             self._compute(requests, isolate=True)
 
-    def _compute(self, requests: Sequence[Request], *, isolate: bool) -> None:
+    def _compute(self, requests: Sequence[Act | Observe], *, isolate: bool) -> None:
         """Compute the rows of the requests, starting from the fold before this turn.
 
         If the agent rejects a request, raise `_Rejected`. With `isolate`, copy the agent before
@@ -92,7 +92,7 @@ class Turn:
         """
         before = self._before
         # The driver is shared, and copied only before the agent first changes.
-        self.fold = Fold(before.driver, before.streams, before.seq, before.due)
+        self.fold = Fold(before.driver, before.seed, before.seq, before.due)
         self.rows: list[Row] = []
         self.decided: list[events.Decided] = []
         self._results: list[tuple[Request, Any]] = []
@@ -109,7 +109,7 @@ class Turn:
             if isolate and (driver.draws_change or type(request) is not Act):
                 self.fold.driver = driver.copy()
             try:
-                result = self._act(request) if type(request) is Act else self._observe(request)
+                result = self._act(request) if isinstance(request, Act) else self._observe(request)
             except _REQUEST_ERRORS as error:
                 request.error = error
             except _Rejected as rejected:
@@ -135,8 +135,8 @@ class Turn:
             return known
         if self.fold.due:
             raise errors.FeedbackDue(
-                f"decision {self.fold.due} has no observation yet, which determines the next "
-                f"situation: call observe({str(self.fold.due)!r}, o) first"
+                f"decision {self.fold.due} has no observation yet, and that observation determines "
+                f"the next situation: call observe({str(self.fold.due)!r}, o) first"
             )
         fold = self.fold
         n = fold.seq + 1
@@ -146,7 +146,7 @@ class Turn:
         try:
             x = driver.situation(request.x)
             probabilities = driver.probabilities(x)
-            a = as_stored(driver.act(x, fold.streams[n]), "the action")
+            a = as_stored(fold.draw(n, x), "the action")
             x = as_stored(x, "the situation")
             p = None if probabilities is None else float(probabilities.get(a, 0.0))
             event = events.Decided(seq=n, x=x, a=a, p=p, key=request.key, time=self._time)
@@ -155,9 +155,7 @@ class Turn:
             raise _Rejected(error) from error
         fold.take_decision(event, draw=False)
         self.decided.append(event)
-        # A copy: the caller may change it.
-        copied = None if probabilities is None else dict(probabilities)
-        decision = events.Decision.of(event, copied, self._name)
+        decision = events.Decision.of(event, probabilities, self._name)
         if request.key is not None:
             self._keys[request.key] = decision
         return decision
@@ -183,9 +181,8 @@ class Turn:
             )
         return known
 
-    def _observe(self, request: Request) -> bool:
+    def _observe(self, request: Observe) -> bool:
         """Learn an observation and add its row; return False if it was known already."""
-        assert isinstance(request, Observe)
         n, o = request.n, request.o
         decision = self._decisions.get(request.id)
         if isinstance(request.id, events.Decision):
@@ -199,8 +196,9 @@ class Turn:
                 f"{short_repr(o)} is rejected"
             )
         if not self._late_feedback and n != self.fold.due:
-            why = f"decision {n} was never observed, but later ones exist"
-            raise damaged_error(self._name, why)
+            raise damaged_error(
+                self._name, f"decision {n} was never observed, but later ones exist"
+            )
         self._copy_once()
         learned = events.Observed(seq=self.fold.seq + 1, n=n, o=o, time=self._time)
         try:

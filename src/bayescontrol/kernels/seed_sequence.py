@@ -62,20 +62,3 @@ def seed_state(entropy: UIntArray, pool: UIntArray, state: UIntArray) -> None:
             state[i >> 1] |= half << U32
         else:
             state[i >> 1] = half
-
-
-@leaf
-def seed_states(entropy: UIntArray, k: int, pool: UIntArray, states: UIntArray) -> None:
-    """Write the states of consecutive streams to the rows of `states`.
-
-    Word k of `entropy` increases by one after each stream, in place.
-
-    >>> entropy, states = np.array([7, 0, 0, 0, 3, 9], np.uint64), np.empty((2, 4), np.uint64)
-    >>> seed_states(entropy, 4, np.empty(4, np.uint64), states)
-    >>> from numpy.random import SeedSequence
-    >>> bool((SeedSequence(7, spawn_key=(4, 9)).generate_state(4, np.uint64) == states[1]).all())
-    True
-    """
-    for i in range(states.shape[0]):
-        seed_state(entropy, pool, states[i])
-        entropy[k] += np.uint64(1)

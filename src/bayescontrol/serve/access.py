@@ -137,12 +137,10 @@ def is_loopback(host: str) -> bool:
     >>> is_loopback("127.0.0.1"), is_loopback("localhost"), is_loopback("0.0.0.0")
     (True, True, False)
     """
-    if host == "localhost":
-        return True
     try:
         return ip_address(host.strip("[]")).is_loopback
-    except ValueError:
-        return False
+    except ValueError:  # a name, not an address
+        return host == "localhost"
 
 
 def require_safe(host: str, tokens: Tokens) -> None:
@@ -242,12 +240,9 @@ class RateLimiter:
         if len(self._left) > _MAX_CALLERS:  # the bucket used longest ago is most likely full
             del self._left[next(iter(self._left))]
         if not allowed:
-            wait = math.ceil((1.0 - left) / self._rate)
-            raise Refused(
-                "too-many-requests",
-                f"more than {self._rate:g} requests a second",
-                {"Retry-After": str(max(wait, 1))},
-            )
+            why = f"more than {self._rate:g} requests a second"
+            wait = max(math.ceil((1.0 - left) / self._rate), 1)
+            raise Refused("too-many-requests", why, {"Retry-After": str(wait)})
 
 
 class Quota:

@@ -24,7 +24,7 @@ from bayescontrol import errors
 from bayescontrol.durable.agent import DurableAgent, Explanation, open_agent
 from bayescontrol.durable.committer import Request
 from bayescontrol.durable.events import Created, Decision, Event, read_events
-from bayescontrol.durable.log import LogStore, require_name
+from bayescontrol.durable.log import LogStore
 from bayescontrol.durable.models import KINDS, Model, as_logged
 from bayescontrol.durable.turn import Act, Observe
 from bayescontrol.seeding import Stream
@@ -104,18 +104,14 @@ class ServedAgent:
         self._probabilities: dict[str, Mapping[Any, float]] = {}  # by decision id
 
     async def act(self, x: Any, key: str | None) -> Decision:
-        """See `DurableAgent.act`."""
+        """See `DurableAgent.act`.
+
+        A key is often used again soon after, when the server is busy. The probabilities of recent
+        decisions with a key are therefore cached; others are computed again from the log.
+        """
         decision: Decision = await self._put(Act(x, key))
         if key is None or decision.probability is None:
             return decision
-        return await self._with_probabilities(decision)
-
-    async def _with_probabilities(self, decision: Decision) -> Decision:
-        """Add P(a | past) of every action to a decision that was made under a key.
-
-        Retries usually come soon, when the server is busy. Recent probabilities are therefore
-        cached; those of older decisions are computed again from the log.
-        """
         found = decision.probabilities or self._probabilities.get(decision.id)
         if found is None:
             found = (await self.explain(decision)).probabilities
@@ -211,9 +207,9 @@ class ServedAgent:
         """
         of_one_agent = errors.DamagedLog | errors.NewerFormat
         failures = [r.error for r in requests if isinstance(r.error, errors.StoreFailed)]
-        failure = next((e for e in failures if not isinstance(e, of_one_agent)), None)
-        if failure is not None or written:
-            self._on_write(failure)
+        of_store = [error for error in failures if not isinstance(error, of_one_agent)]
+        if of_store or written:
+            self._on_write(of_store[0] if of_store else None)
 
     def _notify(
         self, method: Callable[[DurableAgent, Sequence[Request]], None], requests: Sequence[Request]
@@ -308,7 +304,6 @@ class ServedAgents:
     async def get(self, name: str) -> ServedAgent:
         """Return an agent, opened if necessary; raise `UnknownAgent` if there is none."""
         with suppress(errors.UnknownStore):  # the name is invalid, or there is no such agent
-            require_name(name)
             return (await self._get_or_open(name, None, None))[0]
         raise UnknownAgent(f"the store has no agent {name!r}")
 
@@ -319,7 +314,6 @@ class ServedAgents:
 
         Raises `ModelMismatch` if an agent of that name has another model, settings or seed.
         """
-        require_name(name)
         requested = await _run(self._pools.readers, requested_model, model, settings, self.models)
         names = await self.names()
         if name not in names and len(names) >= self.limits.agents:
@@ -342,7 +336,9 @@ class ServedAgents:
             # This may run the user's own code, which builds the model, so it needs a thread.
             await _run(self._pools.readers, as_logged, served.agent.created, model)
         if seed is not None and seed != served.agent.seed:
-            raise errors.ModelMismatch(f"agent {name!r} was created with a seed other than {seed}")
+            raise errors.ModelMismatch(
+                f"agent {name!r} was created with a seed other than {seed}: omit the seed"
+            )
         return served, new
 
     async def _open(self, name: str, model: Model | None, seed: int | None) -> bool:

@@ -29,14 +29,8 @@ from bayescontrol.durable.events import Decision, Event, from_line
 from bayescontrol.durable.models import as_model
 from bayescontrol.durable.plain import as_plain, from_plain
 from bayescontrol.errors import BayesControlError
+from bayescontrol.serve import http_errors
 from bayescontrol.serve.access import require_sendable
-from bayescontrol.serve.http_errors import (
-    ERROR_KINDS,
-    InvalidKey,
-    ProblemDetails,
-    Refused,
-    Unavailable,
-)  # fmt: skip
 
 #: Statuses after which a request is repeated: too slow, too many requests, overloaded.
 _RETRIED: Final = frozenset({408, 429, 502, 503, 504})
@@ -46,7 +40,7 @@ _TIMEOUT: Final = 30.0
 _CONNECT_TIMEOUT: Final = 5.0
 #: No server listens at the address, or the host does not exist.
 _UNREACHABLE: Final = (ConnectionRefusedError, socket.gaierror)
-_decode_problem: Final = msgspec.json.Decoder(ProblemDetails).decode
+_decode_problem: Final = msgspec.json.Decoder(http_errors.ProblemDetails).decode
 
 
 class InvalidAddress(BayesControlError, ValueError):
@@ -170,7 +164,7 @@ class Client(AbstractContextManager["Client"]):
                 if isinstance(error, _UNREACHABLE):
                     left = min(left, began + self._connect_timeout - now)
                 if wait > left:
-                    raise Unavailable(
+                    raise http_errors.Unavailable(
                         f"{self.url} did not answer within {now - began:.1f} s "
                         f"({_message(error)}): is the server running? Repeat the call with the "
                         "same key; it is carried out only once"
@@ -194,7 +188,7 @@ class Client(AbstractContextManager["Client"]):
                 for line in response:
                     yield line.rstrip(b"\n")
         except (OSError, http.client.HTTPException) as error:
-            raise Unavailable(
+            raise http_errors.Unavailable(
                 f"{self.url} stopped in the middle of an answer ({_message(error)}): try again"
             ) from error
 
@@ -227,9 +221,9 @@ class Client(AbstractContextManager["Client"]):
         """Send a request on this connection; close the connection if that fails."""
         if connection.sock is not None:
             connection.sock.settimeout(timeout)
-        method, path, headers, body = request
+        path = self._base + request.path
         with close_on_error(connection):
-            connection.request(method, self._base + path, body, headers)
+            connection.request(request.method, path, request.body, request.headers)
             return connection.getresponse()
 
     def close(self) -> None:
@@ -258,8 +252,13 @@ class RemoteAgent:
 
     def act(self, x: Any = None, *, key: str | None = None) -> Decision:
         """See `DurableAgent.act`. Without a `key`, the client generates one for its retries."""
-        _require_key(key)
-        headers = {"Idempotency-Key": uuid.uuid4().hex if key is None else key}
+        sent_key: Any = uuid.uuid4().hex if key is None else key
+        if not (isinstance(sent_key, str) and re.fullmatch(r"[!-~]{1,200}", sent_key)):
+            # The key is not shown: a caller may have passed the token instead.
+            raise http_errors.InvalidKey(
+                "the key is invalid: give a string of 1 to 200 visible ASCII characters"
+            )
+        headers = {"Idempotency-Key": sent_key}
         body = {"situation": as_plain(x, "the situation")}
         return _decision(self._client.call("POST", f"{self._path}/act", body, headers))
 
@@ -309,13 +308,6 @@ def _id(id: str | Decision) -> str:
     return str(id.id if isinstance(id, Decision) else id)
 
 
-def _require_key(key: Any) -> None:
-    if key is None or (isinstance(key, str) and re.fullmatch(r"[!-~]{1,200}", key)):
-        return
-    # The key is not shown: a caller may have passed the token instead.
-    raise InvalidKey("the key is invalid: give a string of 1 to 200 visible ASCII characters")
-
-
 def _probabilities(plain: Any) -> dict[Any, float] | None:
     return plain and {from_plain(item["action"]): item["probability"] for item in plain}
 
@@ -331,9 +323,9 @@ def _error(status: int, body: bytes) -> Exception:
     try:
         problem = _decode_problem(body)
     except msgspec.DecodeError:
-        return Refused("internal", f"{status}: {body[:200].decode(errors='replace')}")
+        return http_errors.Refused("internal", f"{status}: {body[:200].decode(errors='replace')}")
     name = problem.type.rpartition(":")[2]
-    kind = ERROR_KINDS.get(name)
+    kind = http_errors.ERROR_KINDS.get(name)
     if kind is None or kind.error is None or kind.error is BayesControlError:
-        return Refused(name, f"{problem.title}: {problem.detail}. {problem.next}")
+        return http_errors.Refused(name, f"{problem.title}: {problem.detail}. {problem.next}")
     return kind.error(problem.detail)

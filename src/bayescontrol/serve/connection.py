@@ -17,11 +17,7 @@ from collections import Counter, deque
 from typing import Any, Final, TypeAlias
 
 import httptools
-from uvicorn.protocols.http.httptools_impl import (
-    STATUS_LINE,
-    HttpToolsProtocol,
-    RequestResponseCycle,
-)
+from uvicorn.protocols.http import httptools_impl
 
 from bayescontrol.serve.access import Limits
 from bayescontrol.serve.http_errors import Refused, error_response
@@ -41,7 +37,7 @@ _MAX_ENDING: Final = 64
 _Ordered: TypeAlias = dict["HttpConnection", None]
 
 
-class HttpConnection(HttpToolsProtocol):
+class HttpConnection(httptools_impl.HttpToolsProtocol):
     """A connection whose requests are parsed with httptools; `settings` are uvicorn's.
 
     The connections of a server share two ordered sets: `waiting` has those that wait for their
@@ -54,7 +50,7 @@ class HttpConnection(HttpToolsProtocol):
     ) -> None:
         super().__init__(**settings)
         self._limits, self._metrics, self._waiting, self._ending = limits, metrics, waiting, ending
-        self._unanswered: deque[RequestResponseCycle] = deque()
+        self._unanswered: deque[httptools_impl.RequestResponseCycle] = deque()
         self._caller: object = None  # an address, or the digest of a token
         self._is_known = False  # whether a request on this connection was allowed
         self._stopping = False  # whether the next answer is the last one
@@ -168,9 +164,8 @@ class HttpConnection(HttpToolsProtocol):
         fields = self.headers or ()  # None before the first request
         if len(fields) > self._limits.headers:
             raise Refused("head-too-large", f"more than {self._limits.headers} fields")
-        self._require_head(
-            self._line + sum([len(name) + len(value) for name, value in fields]) + 4 * len(fields)
-        )
+        # 4 bytes of each field are its colon, a space and the end of the line.
+        self._require_head(self._line + sum([len(name) + len(value) + 4 for name, value in fields]))
 
     def _require_head(self, size: int) -> None:
         if size > self._limits.head:
@@ -268,7 +263,7 @@ class HttpConnection(HttpToolsProtocol):
         status, headers, body = error_response(kind, detail, {"Connection": "close"})
         fields = [(name.lower().encode(), text.encode("latin-1")) for name, text in headers.items()]
         head = [b"%s: %s\r\n" % field for field in (*self.server_state.default_headers, *fields)]
-        self.transport.write(b"".join([STATUS_LINE[status], *head, b"\r\n", body]))
+        self.transport.write(b"".join([httptools_impl.STATUS_LINE[status], *head, b"\r\n", body]))
         self._metrics.requests.labels("other", "other", str(status)).inc()
         self._metrics.problems.labels(kind).inc()
         self.transport.write_eof()

@@ -111,19 +111,15 @@ def _shop(client: Client, rate: float, seed: int) -> Iterator[float]:
     while True:
         decision = agent.act()
         o = world.respond(decision.action, rng)
-        for _ in range(_feedback_count(rng)):
+        u = rng.random()
+        feedback_count = 0 if u < _NEVER else 2 if u < _NEVER + _TWICE else 1
+        for _ in range(feedback_count):
             when = time.monotonic() + rng.exponential(_MEAN_DELAY)
             heapq.heappush(pending, (when, decision.id, o))
         while pending and pending[0][0] <= time.monotonic():
             _, id_, o = heapq.heappop(pending)
             agent.observe(id_, o)
         yield rng.exponential(1.0 / rate)
-
-
-def _feedback_count(rng: Stream) -> int:
-    """Draw how many times the feedback of a visitor arrives."""
-    u = rng.random()
-    return 0 if u < _NEVER else 2 if u < _NEVER + _TWICE else 1
 
 
 def _pull(client: Client, end: float, rate: float, seed: int) -> Iterator[float]:

@@ -209,9 +209,8 @@ def error_response(
     (503, '1', 'application/problem+json')
     """
     kind = ERROR_KINDS[name]
-    body = msgspec.json.encode(
-        ProblemDetails(_URN + name, kind.title, kind.status, detail, kind.next)
-    )
+    details = ProblemDetails(_URN + name, kind.title, kind.status, detail, kind.next)
+    body = msgspec.json.encode(details)
     usual = {"Retry-After": "1"} if kind.status == 503 else {}
     usual |= {"Content-Type": MEDIA_TYPE, "Content-Length": str(len(body))}
     return kind.status, usual | dict(headers or {}), body

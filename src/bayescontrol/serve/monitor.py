@@ -86,8 +86,7 @@ class Metrics(Collector):
 
     def gauge(self, name: str, help: str, read: Callable[[], float]) -> None:
         """Add a gauge; `read` returns its value when the metrics are requested."""
-        gauge = Gauge(name, help, namespace=_NAMESPACE, registry=self._registry)
-        gauge.set_function(read)
+        Gauge(name, help, namespace=_NAMESPACE, registry=self._registry).set_function(read)
 
     def collect(self) -> Iterator[Metric]:
         """Yield all metrics, without the times at which their labels were first used."""
@@ -253,11 +252,8 @@ class Monitor:
     def listen(self, agents: Mapping[str, "ServedAgent"]) -> AsyncIterator[bytes]:
         """Return the events from now on; raise `Refused` if too many live pages are open."""
         if len(self._listeners) >= self._max_listeners:
-            raise Refused(
-                "overloaded",
-                f"{self._max_listeners} live pages are already open: close one",
-                {"Retry-After": "10"},
-            )
+            why = f"{self._max_listeners} live pages are already open: close one"
+            raise Refused("overloaded", why, {"Retry-After": "10"})
         listener: asyncio.Queue[bytes | None] = asyncio.Queue(_MAX_UNREAD)
         self._listeners.add(listener)
         return self._events(listener, agents)

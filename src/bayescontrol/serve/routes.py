@@ -83,28 +83,31 @@ async def create(agents: Agents, data: JSONBody[bodies.CreateBody]) -> Response[
     """Create an agent. Repeating the request returns the same agent."""
     agent, new = await agents.create(data.name, data.model, data.settings, data.seed)
     headers = {"Location": f"/v1/agents/{data.name}"}
-    return Response(await _info(agent), status_code=201 if new else 200, headers=headers)
+    about = await agent.read(_agent_info)
+    return Response(about, status_code=201 if new else 200, headers=headers)
 
 
 @get(_AGENT, responses=_READS)
 async def info(agents: Agents, name: Name) -> bodies.AgentInfo:
     """The model and settings of an agent, and the size of its log."""
-    return await _info(await agents.get(name))
+    agent = await agents.get(name)
+    return await agent.read(_agent_info)
 
 
-async def _info(served: ServedAgent) -> bodies.AgentInfo:
-    def read(agent: DurableAgent) -> bodies.AgentInfo:
-        head, count = agent.ask(lambda rule: (agent.head, observation_count(rule)))
-        decisions, observations = split_events(agent, head, count)
-        created = agent.created
-        settings = {k: as_plain(v, "a setting") for k, v in created.settings.items()}
-        feedback = "any time" if agent.accepts_late_feedback else "in turn"
-        return bodies.AgentInfo(
-            agent.name, created.model, created.version, settings, feedback,
-            head, decisions, observations,
-        )  # fmt: skip
-
-    return await served.read(read)
+def _agent_info(agent: DurableAgent) -> bodies.AgentInfo:
+    head, count = agent.ask(lambda rule: (agent.head, observation_count(rule)))
+    decisions, observations = split_events(agent, head, count)
+    created = agent.created
+    return bodies.AgentInfo(
+        name=agent.name,
+        model=created.model,
+        version=created.version,
+        settings={k: as_plain(v, "a setting") for k, v in created.settings.items()},
+        feedback="any time" if agent.accepts_late_feedback else "in turn",
+        head=head,
+        decisions=decisions,
+        observations=observations,
+    )
 
 
 @post(_AGENT + "/act", status_code=200, responses=_WRITES)

@@ -16,14 +16,14 @@ from pathlib import Path
 from typing import Any, Final
 
 import msgspec
+from tests.durable.kill_harness import arm
 from tests.durable.postgres.history import digest
 from tests.limits import TIMEOUT
 
 from bayescontrol import BernoulliBandit
 from bayescontrol.durable import Decided, open_agent
 from bayescontrol.durable.agent import DurableAgent
-from bayescontrol.durable.log import armed_faults
-from bayescontrol.durable.postgres import PostgresStore
+from bayescontrol.durable.postgres import PostgresLog, PostgresStore
 from bayescontrol.errors import ConflictingFeedback
 
 ARMS: Final = ["red", "green", "blue"]
@@ -59,7 +59,8 @@ def work(job: dict[str, Any]) -> None:
     """Make `count` calls, half of which other workers make too."""
     rng = random.Random(job["seed"])
     calls = CallLog(job["file"])
-    armed_faults.update(job.get("fault", {}))
+    for point, calls_left in job.get("fault", {}).items():
+        arm(point, calls_left, PostgresLog)
     store = PostgresStore(job["url"], patience=job.get("patience", 30.0))
     agent = open_agent(
         store, job["name"], BernoulliBandit(ARMS), snapshot_every=job.get("snapshot_every", 60)

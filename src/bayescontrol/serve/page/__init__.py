@@ -59,9 +59,8 @@ def page() -> str:
     >>> html.startswith("<!doctype html>"), "http://" in html.replace("http://www.w3.org/", "")
     (True, False)
     """
-    style, script = _style(), _script()
     html = _file("index.html").replace("@policy@", escape(_content_security_policy()))
-    return html.replace("@style@", style).replace("@script@", script)
+    return html.replace("@style@", _style()).replace("@script@", _script())
 
 
 def headers(policy: str | None = None) -> dict[str, str]:
