@@ -12,6 +12,8 @@ the start with the smallest mass, which gives its mass to the nearest start in t
 import math
 from typing import NamedTuple
 
+import numpy as np
+
 from bayescontrol._arrays import FloatArray, IntArray, UIntArray
 from bayescontrol.kernels._jit import leaf
 from bayescontrol.kernels.arms import (
@@ -59,10 +61,7 @@ def condition(w: FloatArray, size: int, p: FloatArray) -> float:
 @leaf
 def _free_place(w: FloatArray, mass: FloatArray, starts: IntArray, dropped: FloatArray) -> int:
     """Return the place with the smallest mass, after giving its mass to the nearest start."""
-    place, nearest = 0, -1
-    for i in range(1, mass.size):
-        if mass[i] < mass[place]:
-            place = i
+    place, nearest = int(np.argmin(mass)), -1
     for i in range(mass.size):
         distance = abs(starts[i] - starts[place])
         if i != place and (nearest < 0 or distance < abs(starts[nearest] - starts[place])):
@@ -95,8 +94,7 @@ def change(
     >>> starts.tolist()
     [0, 2]
     """
-    for i in range(size):
-        mass[i] = 0.0
+    mass[:size] = 0.0
     for j in range(w.shape[0]):
         stay = 1.0 - hazards[j]
         for i in range(size):
@@ -126,10 +124,7 @@ def draw_start(mass: FloatArray, size: int, rng_state: UIntArray) -> int:
     >>> draw_start(np.array([0.0, 1.0]), 2, Stream(0).state)
     1
     """
-    total = 0.0
-    for i in range(size):
-        total += mass[i]
-    u = uniform(rng_state) * total
+    u = uniform(rng_state) * mass[:size].sum()
     last = 0
     for i in range(size):
         u -= mass[i]

@@ -89,7 +89,7 @@ def summarise(w: FloatArray, e: IntArray, blocks: FloatArray, b: int, scratch: F
 
 
 @jit
-def spread(w: FloatArray, e: IntArray, blocks: FloatArray, b: int) -> None:
+def spread(e: IntArray, blocks: FloatArray, b: int) -> None:
     """Give each mode of block b its own exponent."""
     if blocks[b, FLAT] == 1.0:
         part(e, b)[:] = np.int64(blocks[b, TOP])
@@ -112,7 +112,7 @@ def normalise(w: FloatArray, e: IntArray, blocks: FloatArray, b: int) -> None:
             v[i] = math.ldexp(v[i], -k)
         blocks[b, TOP] += k
     else:
-        spread(w, e, blocks, b)
+        spread(e, blocks, b)
         for i in range(v.shape[0]):
             v[i], k = math.frexp(v[i])
             exponent[i] += k
@@ -226,16 +226,6 @@ def _is_possible(w: FloatArray, evidence: FloatArray, threshold: float) -> bool:
 
 
 @jit
-def _largest_log(w: FloatArray, log_likelihood: FloatArray) -> float:
-    """Return the largest log-likelihood of a mode with positive weight."""
-    largest = -math.inf
-    for i in range(w.shape[0]):
-        if w[i] > 0.0:
-            largest = max(largest, log_likelihood[i])
-    return largest
-
-
-@jit
 def _has_value_outside(values: FloatArray, low: np.int64, high: np.int64) -> bool:
     """Return whether a positive value is below `low` or a value above `high` (given as bits)."""
     bits = values.view(np.int64)
@@ -275,7 +265,7 @@ def condition(w: FloatArray, e: IntArray, blocks: FloatArray, likelihood: FloatA
     for b in range(blocks.shape[0]):
         v, factor = part(w, b), part(likelihood, b)
         if _has_value_outside(factor, FACTOR_LOW_BITS, FACTOR_HIGH_BITS):
-            spread(w, e, blocks, b)
+            spread(e, blocks, b)
             exponent = part(e, b)
             for i in range(v.shape[0]):
                 p, k = math.frexp(abs(factor[i]))
@@ -320,7 +310,7 @@ def condition_log(
         return invalid
     best = 0.0
     if not _is_possible(w, log_likelihood, 0.5 * MIN_LOG):  # all are small: divide by the best
-        best = _largest_log(w, log_likelihood)
+        best = np.max(np.where(w > 0.0, log_likelihood, -math.inf))
         if best == -math.inf:
             return IMPOSSIBLE
     # The factor of a mode is e^x = e^(x - best) · common · 2^common_exponent.
@@ -348,7 +338,7 @@ def condition_log(
                 v[i] *= p[i] * power[i]
             blocks[b, TOP] += highest + common_exponent
         else:
-            spread(w, e, blocks, b)
+            spread(e, blocks, b)
             exponents = part(e, b)
             for i in range(n):
                 v[i] *= p[i]

@@ -1,4 +1,4 @@
-"""Gittins indices: backward passes of the stopping problem, bounds, and the policy.
+"""Gittins indices: backward passes of the stopping problem, and bounds.
 
     D(s, f; λ) = (1-γ)(μ - λ) + γ [μ d(s+1, f) + (1-μ) d(s, f+1)]      d = max(D, 0)
 
@@ -16,10 +16,9 @@ rounding included; `gap` bounds its error for all λ of a short interval at once
 import math
 from typing import NamedTuple
 
-from bayescontrol._arrays import FloatArray, IntArray, UIntArray
+from bayescontrol._arrays import FloatArray, IntArray
 from bayescontrol.kernels._jit import inlined, leaf
 from bayescontrol.kernels.elementary import exp, log
-from bayescontrol.kernels.random import below as draw_below
 
 #: A step of `sweep` rounds each of its terms at most nine times, by half a unit in the last place.
 ROUNDING = 10.0 * 2.0**-53
@@ -203,7 +202,7 @@ def gap(e: FloatArray, band: Band, lam1: float, at: Sweep) -> None:
 
 
 # ------------------------------------------------------------------------------------------------
-# Bounds of the indices from the passes, and the policy.
+# Bounds of the indices from the passes.
 #
 #     ν(s, f) = the λ with F(λ) = (1-γ)(μ - λ) + γ μ d(s+1, f; λ) = 0
 #
@@ -308,38 +307,3 @@ def slack(sweep0: Sweep, sweep1: Sweep) -> float:
         if b <= n and 0 <= j < sweep0.near.shape[1] and sweep0.near[n, j] > D1 >= 0.0:
             largest = max(largest, sweep1.e[n, i] * step / (sweep0.near[n, j] - D1))
     return largest
-
-
-@leaf
-def highest_index_arm(nu: FloatArray, pulls: int, counts: FloatArray, rng_state: UIntArray) -> int:
-    """Return arg max_j ν(r_j, n_j - r_j), ties broken uniformly.
-
-    Return -1, without a draw, if an arm has more than `pulls` rewards, which is the last level of
-    `nu`. The first two rows of `counts` are the rewards n_j and the successes r_j of every arm.
-
-    >>> import numpy as np
-    >>> from bayescontrol.seeding import Stream
-    >>> nu = np.array([0.7, 0.5, 0.8])
-    >>> highest_index_arm(nu, 1, np.array([[0.0, 1.0], [0.0, 1.0]]), Stream(0).state)
-    1
-    >>> highest_index_arm(nu, 1, np.array([[0.0, 2.0], [0.0, 2.0]]), Stream(0).state)
-    -1
-    """
-    n, r = counts[0], counts[1]
-    largest, ties, arm = -1.0, 0, -1
-    for j in range(n.size):
-        if n[j] > pulls:
-            return -1
-        v = nu[state_index(int(r[j]), int(n[j] - r[j]))]
-        if v > largest:
-            largest, ties, arm = v, 1, j
-        elif v == largest:
-            ties += 1
-    if ties > 1:
-        skip = draw_below(rng_state, ties)
-        for j in range(arm, n.size):
-            if nu[state_index(int(r[j]), int(n[j] - r[j]))] == largest:
-                if skip == 0:
-                    return j
-                skip -= 1
-    return arm

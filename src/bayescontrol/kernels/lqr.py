@@ -15,14 +15,9 @@ from typing import NamedTuple
 
 from bayescontrol._arrays import AnyArray, FloatArray, IntArray, UIntArray
 from bayescontrol.kernels._jit import leaf
-from bayescontrol.kernels.elementary import (
-    HALF_LOG_2PI,
-    log,
-    log_gamma_function,
-    log_one_plus,
-)
+from bayescontrol.kernels.elementary import HALF_LOG_2PI, log, log_gamma_function, log_one_plus
 from bayescontrol.kernels.random import Streams, gamma, normal
-from bayescontrol.kernels.regression import absorb
+from bayescontrol.kernels.regression import absorb, dot
 from bayescontrol.kernels.riccati import Room, copy, riccati
 
 #: States and inputs beyond this are invalid: their squares would overflow.
@@ -76,10 +71,7 @@ def control(K: FloatArray, x: FloatArray, u: FloatArray) -> None:
     array([-11.])
     """
     for i in range(u.size):
-        total = 0.0
-        for j in range(x.size):
-            total += K[i, j] * x[j]
-        u[i] = -total
+        u[i] = -dot(K[i], x)
 
 
 @leaf

@@ -48,6 +48,7 @@ from bayescontrol.kernels.posteriors import (
     shape,
     weight,
 )
+from bayescontrol.kernels.regression import dot
 
 #: At most e^-T of the mass of an arm is omitted on either side.
 T = 34.0
@@ -277,8 +278,7 @@ def densities(of: Components, left: float, y: float, product: float, at: Nodes) 
     for j in range(arms.shape[0]):
         if arms[j, HIGH] <= left:
             continue
-        for k in range(K):
-            f[j, k] = 0.0
+        f[j, :] = 0.0
         for i in range(first[j], first[j + 1]):
             if rows[i, HIGH] <= left or rows[i, LOW] >= y:
                 continue
@@ -315,14 +315,12 @@ def products(arms: FloatArray, left: float, at: Nodes) -> tuple[float, float]:
     N = arms.shape[0]
     at_right, at_left = 1.0, 1.0
     # First S is the product of the F_j before arm j; then `after` is that of the F_j after it.
-    for k in range(K):
-        S[k], after[k] = 1.0, 1.0
+    S[:], after[:] = 1.0, 1.0
     for j in range(N):
         if arms[j, HIGH] <= left:
             continue
         tail, mass = arms[j, TAIL], 0.0
-        for k in range(K):
-            F[j, k] = 1.0 - tail
+        F[j, :] = 1.0 - tail
         for i in range(K):
             mass += WEIGHT[i] * f[j, i]
             for k in range(K):
@@ -333,8 +331,7 @@ def products(arms: FloatArray, left: float, at: Nodes) -> tuple[float, float]:
         arms[j, MASS] = mass
         at_right *= 1.0 - tail
         at_left *= 1.0 - tail - mass
-    for k in range(K):
-        S[k] = 0.0
+    S[:] = 0.0
     for j in range(N - 1, -1, -1):
         if arms[j, HIGH] > left:
             for k in range(K):
@@ -399,17 +396,14 @@ def best(
             return INVALID
     f, F, part = scratch[:N], scratch[N : 2 * N], scratch[2 * N : 3 * N]
     total, arms, rows = scratch[3 * N : 4 * N], scratch[4 * N : 5 * N], scratch[5 * N : 5 * N + M]
-    D, S, unused = scratch[5 * N + M], scratch[5 * N + M + 1], scratch[5 * N + M + 2]
-    at, of = (
-        Nodes(f, F, part, total, D, S, unused),
-        Components(kind, a, b, nu, first, p, rows, arms),
-    )
+    D, S, node_scratch = scratch[5 * N + M], scratch[5 * N + M + 1], scratch[5 * N + M + 2]
+    at = Nodes(f, F, part, total, D, S, node_scratch)
+    of = Components(kind, a, b, nu, first, p, rows, arms)
     low = rounded_up(fill_rows(of))
+    total[:] = 0.0
     y = low
     for j in range(N):
         y = max(y, arms[j, HIGH])
-        for k in range(K):
-            total[j, k] = 0.0
     epsilon = EPSILON + 4e-16 * N
     w, panels, product = y - low, 0, 1.0
     while y > low and product > EPSILON:
@@ -421,9 +415,7 @@ def best(
         error = densities(of, left, y, product, at)
         if error <= epsilon:
             at_right, at_left = products(arms, left, at)
-            mass = 0.0
-            for k in range(K):
-                mass += WEIGHT[k] * S[k]
+            mass = dot(WEIGHT, S)
             error = max_or_nan(error, max_or_nan(abs(mass - (at_right - at_left)), gauss_error(S)))
             if error <= epsilon:
                 for j in range(N):
@@ -437,10 +429,7 @@ def best(
         w = (right - left) * min(max(0.9 * _root(epsilon / max(error, 1e-300)), 0.3), 3.0)
     sum_P = 0.0
     for j in range(N):
-        P_j = 0.0
-        for k in range(K):
-            P_j += WEIGHT[k] * total[j, k]
-        arms[j, MASS] = max(P_j, 0.0)
+        arms[j, MASS] = max(dot(WEIGHT, total[j]), 0.0)
         sum_P += arms[j, MASS]
     if not abs(sum_P - 1.0) <= TOTAL:
         return FAILED
