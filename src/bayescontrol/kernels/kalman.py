@@ -23,7 +23,6 @@ from bayescontrol._arrays import FloatArray
 from bayescontrol.kernels._jit import jit, leaf
 from bayescontrol.kernels.elementary import HALF_LOG_2PI, log, log_gamma_function, log_one_plus
 from bayescontrol.kernels.regression import cholesky, solve_upper
-from bayescontrol.kernels.riccati import multiply
 
 #: A filter is steady if no entry of its covariance differs from the stationary one by more than
 #: this, in units of the standard deviations.
@@ -96,7 +95,12 @@ def product(A: FloatArray, B: FloatArray) -> FloatArray:
     [[11.0]]
     """
     out = np.empty((A.shape[0], B.shape[1]))
-    multiply(A, B, out)
+    for i in range(A.shape[0]):
+        for j in range(B.shape[1]):
+            total = 0.0
+            for k in range(A.shape[1]):
+                total += A[i, k] * B[k, j]
+            out[i, j] = total
     return out
 
 

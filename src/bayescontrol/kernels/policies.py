@@ -247,9 +247,12 @@ def choose(
     arms = counts.shape[1]
     if kind == UNIFORM:
         return below(rng_state, arms)
-    t, values = counts[0].sum(), scratch[0]
+    values = scratch[0]
     if kind == GITTINS:
         return highest_index_arm(parameters, counts, values, rng_state)
+    t = 0.0
+    for j in range(arms):
+        t += counts[0, j]
     if kind == EPSILON_GREEDY and uniform(rng_state) < fading(parameters[0], parameters[1], t):
         return below(rng_state, arms)
     index(kind, parameters, t, counts, values)

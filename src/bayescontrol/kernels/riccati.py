@@ -102,7 +102,7 @@ def copy(X: FloatArray, Z: FloatArray) -> None:
 
 
 @leaf
-def multiply(X: FloatArray, Y: FloatArray, Z: FloatArray) -> None:
+def _multiply(X: FloatArray, Y: FloatArray, Z: FloatArray) -> None:
     """Z ← X Y, with the same bits on every machine."""
     Z[:] = 0.0
     for i in range(Z.shape[0]):
@@ -156,7 +156,7 @@ def riccati(
     copy(B.T, s)
     if not solve_linear(r, s):
         return False
-    multiply(B, s, g)
+    _multiply(B, s, g)
     copy(A, a)
     copy(Q, P)
     for _ in range(DOUBLINGS):
@@ -171,12 +171,12 @@ def riccati(
     else:
         return False
     # K = (R + BᵀPB)⁻¹ BᵀPA
-    multiply(B.T, P, s)
-    multiply(s, B, r)
+    _multiply(B.T, P, s)
+    _multiply(s, B, r)
     for i in range(R.shape[0]):
         for j in range(R.shape[0]):
             r[i, j] += R[i, j]
-    multiply(s, A, K)
+    _multiply(s, A, K)
     return solve_linear(r, K)
 
 
@@ -188,7 +188,7 @@ def _double(P: FloatArray, room: Room) -> bool:
     """
     a, g, w, t, xy, _, _ = room
     n = a.shape[0]
-    multiply(g, P, w)
+    _multiply(g, P, w)
     for i in range(n):
         w[i, i] += 1.0
         for j in range(n):
@@ -196,15 +196,15 @@ def _double(P: FloatArray, room: Room) -> bool:
     if not solve_linear(w, xy):
         return False
     # G ← G + (A W⁻¹G) Aᵀ
-    multiply(a, xy[:, n:], w)
-    multiply(w, a.T, t)
+    _multiply(a, xy[:, n:], w)
+    _multiply(w, a.T, t)
     _add_symmetric(g, t)
     # H ← H + Aᵀ (H W⁻¹A)
-    multiply(P, xy[:, :n], w)
-    multiply(a.T, w, t)
+    _multiply(P, xy[:, :n], w)
+    _multiply(a.T, w, t)
     _add_symmetric(P, t)
     # A ← A W⁻¹A
-    multiply(a, xy[:, :n], w)
+    _multiply(a, xy[:, :n], w)
     copy(w, a)
     return True
 
@@ -221,14 +221,14 @@ def lyapunov(F: FloatArray, Q: FloatArray, P: FloatArray, room: Room) -> bool:
     copy(F, a)
     copy(Q, P)
     for _ in range(DOUBLINGS):
-        multiply(P, a, w)
-        multiply(a.T, w, t)
+        _multiply(P, a, w)
+        _multiply(a.T, w, t)
         _add_symmetric(P, t)
         size = _largest(P)
         if not size < _LARGEST:  # diverged, or NaN
             return False
         if _largest(t) <= _CONVERGED * size and _largest(a) <= _VANISHED:
             return True
-        multiply(a, a, w)
+        _multiply(a, a, w)
         copy(w, a)
     return False
