@@ -110,6 +110,7 @@ def change(
         for i in range(size):
             if i != place:
                 total += w[j, i]
+        # The w of the old starts are multiplied by 1 - h_j already.
         w[j, place] = hazards[j] / (1.0 - hazards[j]) * total
         mass[place] += w[j, place]
     return place
@@ -271,7 +272,7 @@ class StartArrays(NamedTuple):
 
 @leaf
 def interact_arms(
-    arms: ArmRows, at: StartArrays, size: int, t0: int, truth: FloatArray, streams: Streams,
+    arms: ArmRows, segments: StartArrays, size: int, t0: int, truth: FloatArray, streams: Streams,
     actions: IntArray, rewards: FloatArray,
 ) -> int:  # fmt: skip
     """Run the control rule over arms that change together; return the number of places taken.
@@ -284,15 +285,15 @@ def interact_arms(
     >>> w, mass, prior = np.array([[1.0, 0.0, 0.0]]), np.array([1.0, 0.0, 0.0]), np.ones((2, 2))
     >>> actions, rewards, starts = np.empty(50, np.int64), np.empty(50), np.zeros(3, np.int64)
     >>> arms = ArmRows(BERNOULLI, np.empty(0), np.ones((3, 2, 2)), np.arange(2), np.empty(2))
-    >>> at = StartArrays(w, mass, starts, np.zeros(2), np.array([0.01]), np.empty(3), prior)
+    >>> segments = StartArrays(w, mass, starts, np.zeros(2), np.array([0.01]), np.empty(3), prior)
     >>> streams = Streams(Stream(1).state, Stream(2).state)
-    >>> interact_arms(arms, at, 1, 0, np.array([[0.0], [1.0]]), streams, actions, rewards)
+    >>> interact_arms(arms, segments, 1, 0, np.array([[0.0], [1.0]]), streams, actions, rewards)
     3
     >>> bool((rewards == actions).all())
     True
     """
     kind, constants, rows, active, drawn = arms
-    w, mass, starts, dropped, hazards, likelihoods, prior = at
+    w, mass, starts, dropped, hazards, likelihoods, prior = segments
     p, q = streams
     for t in range(actions.size):
         i = draw_start(mass, size, p)

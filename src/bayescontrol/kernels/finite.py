@@ -325,9 +325,9 @@ def condition_log(
         v, x = part(w, b), part(log_likelihood, b)
         n = v.shape[0]
         for i in range(n):
-            factor, exponent = exp_split(max(x[i] - best, MIN_LOG))
+            factor, factor_exponent = exp_split(max(x[i] - best, MIN_LOG))
             p[i] = factor * common if x[i] > -math.inf else 0.0
-            k[i] = np.int32(exponent)
+            k[i] = np.int32(factor_exponent)
         lowest, highest = k[0], k[0]
         for i in range(n):
             lowest, highest = min(lowest, k[i]), max(highest, k[i])
@@ -339,10 +339,10 @@ def condition_log(
             blocks[b, TOP] += highest + common_exponent
         else:
             spread(e, blocks, b)
-            exponents = part(e, b)
+            exponent = part(e, b)
             for i in range(n):
                 v[i] *= p[i]
-                exponents[i] += k[i] + common_exponent
+                exponent[i] += k[i] + common_exponent
         if _has_value_outside(v, LOW_BITS, HIGH_BITS):
             normalise(w, e, blocks, b)
         summarise(w, e, blocks, b, scratch)
@@ -360,11 +360,12 @@ def merge(w: FloatArray, e: IntArray, w2: FloatArray, e2: IntArray, prior: Float
     """
     for i in range(w.shape[0]):
         if prior[i] > 0.0:
-            p, j = math.frexp(w[i])
-            q, k = math.frexp(w2[i])
-            r, n = math.frexp(prior[i])
-            w[i] = p * q / r
-            e[i] += e2[i] + j + k - n
+            # Fractions and exponents are combined separately, so that nothing under- or overflows.
+            fraction, k = math.frexp(w[i])
+            fraction2, k2 = math.frexp(w2[i])
+            prior_fraction, prior_k = math.frexp(prior[i])
+            w[i] = fraction * fraction2 / prior_fraction
+            e[i] += e2[i] + k + k2 - prior_k
 
 
 @jit
@@ -405,7 +406,7 @@ def log_ratio(after: FloatArray, before: FloatArray) -> float:
 
 @leaf
 def _share(v: float, power: Any, s: float, k: int) -> float:
-    """Return v 2^power / (s 2^k)."""
+    """Return v 2^power / (s 2^k); 0 if that is below the range of doubles."""
     return math.ldexp(v / s, int(max(power - k, -4000)))
 
 
@@ -457,21 +458,21 @@ def draw(w: FloatArray, e: IntArray, blocks: FloatArray, u: float) -> int:
     remaining = u * s
     block = 0
     for b in range(blocks.shape[0]):
-        share = math.ldexp(blocks[b, SUM], relative_exponent(b, blocks, k))
-        if share > 0.0:
+        mass = math.ldexp(blocks[b, SUM], relative_exponent(b, blocks, k))
+        if mass > 0.0:
             block = b
-            if remaining < share:
+            if remaining < mass:
                 break
-            remaining -= share
+            remaining -= mass
     top = np.int64(blocks[block, TOP])
     remaining = math.ldexp(remaining, int(k - top))  # now in units of 2^top, as the block's weights
     flat, v, exponent = blocks[block, FLAT] == 1.0, part(w, block), part(e, block)
     m = 0
     for i in range(v.shape[0]):
-        share = shrink(v[i], 0 if flat else top - exponent[i])
-        if share > 0.0:
+        mass = shrink(v[i], 0 if flat else top - exponent[i])
+        if mass > 0.0:
             m = i
-            if remaining < share:
+            if remaining < mass:
                 break
-            remaining -= share  # a remainder from rounding goes to the last mode with weight
+            remaining -= mass  # a remainder from rounding goes to the last mode with weight
     return block * BLOCK + m

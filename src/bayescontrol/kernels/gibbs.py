@@ -181,7 +181,7 @@ def learn(
     while t < end and e.successor[t] != target:
         t += U1
     lambda0 = 0.0 if e.prior[DECLARED] > 0.0 else e.prior[LAMBDA0]
-    inflow = e.prior[UNIT] * n * c.M[y]
+    inflow = e.prior[UNIT] * n * c.M[y]  # the change of Σ λ M
     if t == end:  # the first transition from this pair to y
         if e.known[i] == e.room[i]:
             return FULL

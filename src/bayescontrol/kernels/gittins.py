@@ -103,7 +103,7 @@ def limits(
 
 
 @inlined
-def _copy(values: FloatArray, out: FloatArray) -> None:
+def _copy_padded(values: FloatArray, out: FloatArray) -> None:
     """Copy as many values as fit; the rest of `out` is -1."""
     known = min(values.size, out.size)
     for j in range(known):
@@ -158,7 +158,7 @@ def sweep(d: FloatArray, band: Band, out: Sweep) -> None:
                 first = low if d[low] > 0.0 else low + 1
         out.b[n] = first
         if n < out.near.shape[0]:
-            _copy(d[first : high + 1], out.near[n])
+            _copy_padded(d[first : high + 1], out.near[n])
 
 
 @inlined
@@ -169,15 +169,15 @@ def _gap_level(e: FloatArray, x: FloatArray, r0: float, r1: float, c2: float, ga
 
 
 @leaf
-def gap(e: FloatArray, band: Band, lam1: float, at: Sweep) -> None:
-    """Bound the error of `sweep`, for every λ from at.lam to lam1.
+def gap(e: FloatArray, band: Band, lam1: float, result: Sweep) -> None:
+    """Bound the error of `sweep`, for every λ from result.lam to lam1.
 
-    Writes at.e[n, j], an upper bound of (D of the sweep) - (true D) at s = ref[n] + j. The bound
-    holds if no s < ref[n] continues in the sweep. Where the sweep continues,
+    Writes result.e[n, j], an upper bound of (D of the sweep) - (true D) at s = ref[n] + j. The
+    bound holds if no s < ref[n] continues in the sweep. Where the sweep continues,
     e(s, f) ≤ γ [μ e(s+1, f) + (1-μ) e(s, f+1)]; where it stops, stopping is optimal.
     The rounding of a step is added, in proportion to d ≤ μ - λ + 1/κ. `e` is scratch.
     """
-    x, inverse, cut, b, lam0 = band.x, band.inverse, band.cut, at.ref, at.lam
+    x, inverse, cut, b, lam0 = band.x, band.inverse, band.cut, result.ref, result.lam
     gamma, kappa = band.gamma, band.kappa
     T = cut.size - 1
     eta, r = rate(gamma), 2.0 * ROUNDING  # the rounding margin, and the rounding error
@@ -197,8 +197,8 @@ def gap(e: FloatArray, band: Band, lam1: float, at: Sweep) -> None:
             r0 = r * (2.0 * inverse[n] / eta + (1.0 - gamma) - lam0)
             r1, c2 = r * inverse[n], gamma * inverse[n]
             _gap_level(e[low : high + 2], x[low : high + 1], r0, r1, c2, gamma)
-        if n < at.e.shape[0]:
-            _copy(e[low : high + 1], at.e[n])
+        if n < result.e.shape[0]:
+            _copy_padded(e[low : high + 1], result.e[n])
 
 
 # ------------------------------------------------------------------------------------------------

@@ -431,7 +431,7 @@ class LoopSettings(NamedTuple):
 
 
 class Rooms(NamedTuple):
-    """Scratch arrays of the loop; `diagonal` is the diagonal of R when the current mode was drawn.
+    """Scratch arrays of the loop, and what it remembers of the last draw.
 
     >>> Rooms._fields[0]
     'riccati'
@@ -442,7 +442,7 @@ class Rooms(NamedTuple):
     row: FloatArray
     v: FloatArray
     zero: FloatArray
-    diagonal: FloatArray
+    diagonal: FloatArray  #: the diagonal of R when the current mode was drawn
     before: UIntArray  #: the agent's stream before the last draw
 
 
@@ -465,8 +465,10 @@ def is_due(schedule: int, number: float, t: int, drawn_at: int, grown: float) ->
 
 
 @leaf
-def _renew(F: FloatArray, settings: LoopSettings, nu: float, mode: LinearModeArrays,
-           clock: IntArray, rooms: Rooms, p: UIntArray) -> bool:  # fmt: skip
+def _renew(
+    F: FloatArray, settings: LoopSettings, nu: float, mode: LinearModeArrays, clock: IntArray,
+    rooms: Rooms, p: UIntArray,
+) -> bool:  # fmt: skip
     """Replace the current mode; return False if that fails.
 
     If all draws fail, the generator's state p is restored. If the mean has no stabilising gain, the

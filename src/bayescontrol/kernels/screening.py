@@ -333,6 +333,6 @@ def interact(
     p, q = streams
     for t in range(actions.size):
         a = draw_action(rows, cache, active, undrawn, p)
-        r = respond(BERNOULLI, cache[MEAN], truth[a], q)
+        r = respond(BERNOULLI, cache[MEAN], truth[a], q)  # a Bernoulli arm ignores the constants
         learn(rows, cache, a, r)
         actions[t], rewards[t] = a, r
