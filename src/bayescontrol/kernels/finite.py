@@ -153,12 +153,12 @@ def rebuild(w: FloatArray, e: IntArray, flat: FloatArray) -> FloatArray:
 
 
 @jit
-def exponents(w: FloatArray, e: IntArray, blocks: FloatArray) -> IntArray:
+def exponents(e: IntArray, blocks: FloatArray) -> IntArray:
     """Return e_m of every mode, also of those in flat blocks.
 
     >>> w, e = np.array([0.25, 0.75]), np.zeros(2, np.int64)
     >>> blocks = build(w, e)
-    >>> exponents(w, e, blocks)
+    >>> exponents(e, blocks)
     array([0, 0])
     """
     out = e.copy()
