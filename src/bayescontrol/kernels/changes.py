@@ -125,7 +125,10 @@ def draw_start(mass: FloatArray, size: int, rng_state: UIntArray) -> int:
     >>> draw_start(np.array([0.0, 1.0]), 2, Stream(0).state)
     1
     """
-    u = uniform(rng_state) * mass[:size].sum()
+    total = 0.0
+    for i in range(size):
+        total += mass[i]
+    u = uniform(rng_state) * total
     last = 0
     for i in range(size):
         u -= mass[i]
