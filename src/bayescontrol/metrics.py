@@ -250,7 +250,7 @@ def _log_posterior(agent: Rule) -> FloatArray:
     """Return log2 P(m | ·), which is finite even for a probability of 10^-2000."""
     w, e, blocks = agent.belief.weight_arrays()
     with np.errstate(divide="ignore"):
-        log_v = np.log2(w) + kernels.finite.exponents(w, e, blocks)
+        log_v = np.log2(w) + kernels.finite.exponents(e, blocks)
     return np.asarray(log_v - np.logaddexp2.reduce(log_v))
 
 

@@ -183,7 +183,7 @@ def test_after_a_million_steps_nine_digits_are_correct(log: bool) -> None:
     for t, row in enumerate(map(list(rows).__getitem__, order)):
         condition(w, e, blocks, row)
         if t % 10_000 == 0:
-            farthest = max(farthest, int(np.ptp(finite.exponents(w, e, blocks))))
+            farthest = max(farthest, int(np.ptp(finite.exponents(e, blocks))))
     assert farthest > 10_000  # binary orders
     times = np.bincount(order, minlength=30)
     with mpmath.workdps(60):

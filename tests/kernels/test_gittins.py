@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from bayescontrol._arrays import FloatArray
 from bayescontrol.baselines.gittins_solver import GittinsProblem, Workspace
-from bayescontrol.kernels import gittins
+from bayescontrol.kernels import gittins, policies
 from bayescontrol.seeding import Stream
 
 
@@ -125,16 +125,16 @@ def test_equal_indices_are_chosen_equally_often() -> None:
     """12,000 draws, chi-squared with 2 degrees of freedom below 20.7: false alarm 3e-5."""
     nu, counts, state = np.array([0.7, 0.5, 0.8]), np.zeros((3, 4)), Stream(5).state
     counts[0, 1] = 1.0  # a failure
-    chosen = [gittins.highest_index_arm(nu, 1, counts, state) for _ in range(12_000)]
+    chosen = [policies.highest_index_arm(nu, counts, np.empty(4), state) for _ in range(12_000)]
     often = np.bincount(chosen, minlength=4)
     assert often[1] == 0
     assert ((often[[0, 2, 3]] - 4000) ** 2 / 4000).sum() < 20.7
 
 
 def test_a_unique_best_arm_and_an_outgrown_table_use_no_random_numbers() -> None:
-    nu, stream = np.array([0.7, 0.5, 0.8]), Stream(5)
+    nu, values, stream = np.array([0.7, 0.5, 0.8]), np.empty(2), Stream(5)
     before = stream.copy()
     for pulls, chosen in ((1.0, 1), (2.0, -1)):
         counts = np.array([[0.0, pulls], [0.0, 1.0]])
-        assert gittins.highest_index_arm(nu, 1, counts, stream.state) == chosen
+        assert policies.highest_index_arm(nu, counts, values, stream.state) == chosen
     assert stream == before

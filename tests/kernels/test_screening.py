@@ -195,7 +195,7 @@ def p_value_of_exceeding(kernel: Any, rows: FloatArray, above: float, draws: int
     v += above * (1.0 - v)
     bound, state = min(cache[kernel.BOUND].sum(), 1.0), Stream(8).state
     found = [
-        kernel._exceeding(rows, cache, places.copy(), -1, v, u, state)
+        kernel._exceeding(kernel.ScreenedArms(rows, cache, places, places.copy()), -1, v, u, state)
         for u in Stream(9).random(draws) * bound
     ]
     counts = np.bincount(np.array(found) + 1, minlength=len(rows) + 1).astype(float)
@@ -248,7 +248,8 @@ def test_every_path_through_the_slow_branch_is_tested() -> None:
 
     def at(u: float, seed: int = 0, where: float = v) -> int:
         state = Stream(seed).state
-        return int(plain._exceeding(RIVALS, cache, np.arange(8), best, where, u, state))
+        arms = plain.ScreenedArms(RIVALS, cache, np.arange(8), np.arange(8))
+        return int(plain._exceeding(arms, best, where, u, state))
 
     assert at(8 * bound * 1.001) == best  # excluded by the bounds at V
     assert at(0.9 * 8 * bound + 0.1 * reached) == best  # excluded by some tails

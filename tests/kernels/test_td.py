@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from bayescontrol import Stream
 from bayescontrol.kernels import td
-from bayescontrol.kernels.mdp import STEP
+from bayescontrol.kernels.mdp import STEP, MdpRun
+from bayescontrol.kernels.random import Streams
 from bayescontrol.mdp import random_mdp
 
 INF = math.inf
@@ -142,10 +143,9 @@ def test_the_loop_follows_the_equations_and_planted_bugs_are_detected(bug: str) 
     expected, rho = plain_r_learning(mdp, steps, 3.0, bug=bug)
     v = r_values(np.zeros((5, 3)))
     actions, rows = np.empty(steps, int), np.empty(steps, STEP)
-    done, at = td.r_interact(
-        v, r_how(C=3.0, beta=0.001), mdp.tables, np.arange(5), 0, 0,
-        Stream(1).state, Stream(2).state, actions, rows,
-    )  # fmt: skip
+    streams = Streams(Stream(1).state, Stream(2).state)
+    run = MdpRun(mdp.tables, np.arange(5), streams, actions, rows)
+    done, at = td.r_interact(v, r_how(C=3.0, beta=0.001), run, 0, 0)
     assert (done, at) == (steps, rows["state"][-1])
     ours = [(a, *row) for a, row in zip(actions.tolist(), rows.tolist(), strict=True)]
     assert ((ours, float(v.rho[0])) == (expected, rho)) == (not bug)
@@ -156,10 +156,8 @@ def test_a_loop_stops_at_a_state_without_a_number_before_it_learns() -> None:
     number = np.array([0, -1, -1, -1])
     v = r_values(np.zeros((1, 2)))
     actions, rows = np.empty(50, int), np.empty(50, STEP)
-    done, at = td.r_interact(
-        v, r_how(), mdp.tables, number, 0, 0, Stream(1).state, Stream(2).state,
-        actions, rows,
-    )  # fmt: skip
+    run = MdpRun(mdp.tables, number, Streams(Stream(1).state, Stream(2).state), actions, rows)
+    done, at = td.r_interact(v, r_how(), run, 0, 0)
     assert done < 50
     assert at == rows["state"][done] != 0
     assert (rows["state"][:done] == 0).all()

@@ -28,14 +28,14 @@ import numpy as np
 import numpy.typing as npt
 from benchmarks.arena.agents.beta_quantiles import beta_cdf
 
-from bayescontrol._arrays import FloatArray, IntArray, UIntArray, require_between
+from bayescontrol._arrays import FloatArray, UIntArray, require_between
 from bayescontrol.baselines import TabularLearner
 from bayescontrol.baselines.td_learning import learner_loop
 from bayescontrol.kernels._jit import leaf
 from bayescontrol.kernels.arms import draw
 from bayescontrol.kernels.elementary import HALF_LOG_2PI, exp, log, stirling_remainder
 from bayescontrol.kernels.families import number
-from bayescontrol.kernels.mdp import StepArray, Tables, respond
+from bayescontrol.kernels.mdp import MdpRun, respond
 
 _NORMAL_GAMMA = number("normal_gamma")
 #: The columns of a row.
@@ -135,19 +135,10 @@ def update_moments(rows: FloatArray, gamma: float, x: int, a: int, r: float, y: 
 
 @leaf
 def run_loop(
-    rows: FloatArray,
-    gamma: float,
-    vpi: bool,
-    tables: Tables,
-    number: IntArray,
-    at: int,
-    t: int,
-    p: UIntArray,
-    q: UIntArray,
-    actions: IntArray,
-    steps: StepArray,
+    rows: FloatArray, gamma: float, vpi: bool, run: MdpRun, at: int, t: int
 ) -> tuple[int, int]:
     """Run the agent in an MDP from step t on; see the loops of `bayescontrol.kernels.td`."""
+    tables, number, (p, q), actions, steps = run
     A = rows.shape[1]
     for s in range(t, actions.size):
         x = number[at]
@@ -236,6 +227,5 @@ class BayesianQ(TabularLearner):
     def _learn(self, x: int, a: int, r: float, y: int) -> bool:
         return update_moments(self._rows["beliefs"], self._gamma, x, a, r, y)
 
-    def _interact(self, *world_and_columns: Any) -> tuple[int, int]:
-        rows = self._rows["beliefs"]
-        return run_loop(rows, self._gamma, self._vpi, *world_and_columns)
+    def _interact(self, run: MdpRun, at: int, t: int) -> tuple[int, int]:
+        return run_loop(self._rows["beliefs"], self._gamma, self._vpi, run, at, t)

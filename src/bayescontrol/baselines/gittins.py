@@ -48,8 +48,9 @@ class GittinsAgent(CountingAgent):
         self.table = table
 
     def _choose(self, rng: Stream) -> int:
-        table = self.table
-        j = kernels.gittins.highest_index_arm(table.nu, table.pulls, self._counts, rng.state)
+        j = kernels.policies.highest_index_arm(
+            self.table.nu, self._counts, self._scratch[0], rng.state
+        )
         if j < 0:  # an arm has more pulls than the table covers
             nu = np.array(list(self.indices().values()))
             best = np.flatnonzero(nu == nu.max())
@@ -73,11 +74,13 @@ class GittinsAgent(CountingAgent):
         rewards: FloatArray,
     ) -> int:  # fmt: skip
         """Run the compiled loop as far as the table reaches, then step by step."""
-        steps, table = len(actions), self.table
-        done = kernels.policies.interact_gittins(
-            table.nu, table.pulls, self._counts, environment.truth,
-            kernels.random.Streams(p.state, q.state), actions, rewards,
-        )  # fmt: skip
+        policies, family = kernels.policies, environment.family
+        policy = policies.Policy(
+            policies.GITTINS, self.table.nu, self.support, self._counts, self._scratch
+        )
+        world = policies.ArmsWorld(family.kind, family.constants, environment.truth)
+        streams = kernels.random.Streams(p.state, q.state)
+        done, steps = policies.interact(policy, world, streams, actions, rewards), len(actions)
         for t in range(done, steps):  # beyond the table: the indices are computed one by one
             actions[t] = self._choose(p)
             a = self._labels[int(actions[t])]

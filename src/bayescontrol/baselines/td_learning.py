@@ -151,10 +151,10 @@ class TabularLearner(Saved, ABC):
         """Learn from a transition; return False, unchanged, if a value would not be finite."""
 
     @abstractmethod
-    def _interact(self, *world_and_columns: Any) -> tuple[int, int]:
-        """Run the compiled loop; return the steps done and the environment's state.
+    def _interact(self, run: "kernels.mdp.MdpRun", at: int, t: int) -> tuple[int, int]:
+        """Run the compiled loop from step t on; return the steps done and the environment's state.
 
-        The arguments are those of `kernels.td.q_interact` from `tables` on.
+        `at` is the state of the environment at step t.
         """
 
     def _restore(self) -> None:
@@ -384,8 +384,8 @@ class QLearning(TabularLearner):
     def _learn(self, x: int, a: int, r: float, y: int) -> bool:
         return kernels.td.q_learn(self._values(), self._params, x, a, r, y)
 
-    def _interact(self, *world_and_columns: Any) -> tuple[int, int]:
-        return kernels.td.q_interact(self._values(), self._params, *world_and_columns)
+    def _interact(self, run: "kernels.mdp.MdpRun", at: int, t: int) -> tuple[int, int]:
+        return kernels.td.q_interact(self._values(), self._params, run, at, t)
 
 
 class RLearning(TabularLearner):
@@ -471,8 +471,8 @@ class RLearning(TabularLearner):
     def _learn(self, x: int, a: int, r: float, y: int) -> bool:
         return kernels.td.r_learn(self._values(), self._params, x, a, r, y)
 
-    def _interact(self, *world_and_columns: Any) -> tuple[int, int]:
-        return kernels.td.r_interact(self._values(), self._params, *world_and_columns)
+    def _interact(self, run: "kernels.mdp.MdpRun", at: int, t: int) -> tuple[int, int]:
+        return kernels.td.r_interact(self._values(), self._params, run, at, t)
 
 
 # -- compiled loops ----------------------------------------------------------------------------
@@ -491,11 +491,11 @@ def _run(
     actions, rows = np.empty(steps, np.int64), np.empty(steps, kernels.mdp.STEP)
     # The agent's number of each state of the MDP, -1 for states that are new to the agent.
     number, t = np.array([agent._places.get(x, -1) for x in mdp.states], np.int64), 0
+    streams = kernels.random.Streams(p.state, q.state)
+    run = kernels.mdp.MdpRun(mdp.tables, number, streams, actions, rows)
     while t < steps:
         before = environment.at
-        done, environment.at = agent._interact(
-            mdp.tables, number, before, t, p.state, q.state, actions, rows
-        )
+        done, environment.at = agent._interact(run, before, t)
         if done < steps:  # a state without a number: `observe` adds it or raises an error
             agent._x = int(number[rows["state"][done - 1] if done > t else before])
             o = Step(float(rows["reward"][done]), environment.x)

@@ -83,7 +83,7 @@ class Weights(Saved):
         self._w, self._e, self._blocks = w, e, kernels.finite.build(w, e)
 
     def _exponents(self) -> IntArray:
-        return kernels.finite.exponents(self._w, self._e, self._blocks)
+        return kernels.finite.exponents(self._e, self._blocks)
 
     def arrays(self) -> "kernels.finite.Weights":
         """Return (w, e, blocks), the arguments of `kernels.finite`; they are not copies."""

@@ -110,7 +110,7 @@ def _private_folder(path: Path, risk_of: Callable[[Path], str | None]) -> Path |
         risk = str(error)
     warnings.warn(
         f"compiled kernels are not kept on disk, so each process compiles them again: {risk}. Run "
-        "chmod -R go-w on it, or set NUMBA_CACHE_DIR to a folder that only you can write to",
+        "chmod -R go-w on that folder, or set NUMBA_CACHE_DIR to one that only you can write to",
         RuntimeWarning,
         stacklevel=2,
     )

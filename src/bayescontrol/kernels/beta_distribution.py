@@ -9,7 +9,7 @@
 import math
 
 from bayescontrol.kernels._jit import leaf
-from bayescontrol.kernels.elementary import exp, log, log_excess_series
+from bayescontrol.kernels.elementary import SERIES_HIGH, SERIES_LOW, exp, log, log_excess_series
 
 EPS = 2.0**-52
 #: The limit of log odds u = ln x/(1-x): from about here on 1 - x underflows.
@@ -23,15 +23,13 @@ def excess(e: float) -> float:
     >>> excess(0.0), excess(1e-9)
     (0.0, 4.99999999666...e-19)
     """
-    if not -0.29 < e < 0.41:  # outside the range of the series
-        return e - log(1.0 + e)
-    return log_excess_series(e)
+    return _excess(e, 1.0 + e)
 
 
 @leaf
 def _excess(e: float, one_plus: float) -> float:
     """Return φ(e); `one_plus` is 1 + e, with more digits than e provides near -1."""
-    return excess(e) if -0.29 < e < 0.41 else e - log(one_plus)
+    return log_excess_series(e) if SERIES_LOW < e < SERIES_HIGH else e - log(one_plus)
 
 
 @leaf

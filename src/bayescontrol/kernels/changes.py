@@ -12,6 +12,8 @@ the start with the smallest mass, which gives its mass to the nearest start in t
 import math
 from typing import NamedTuple
 
+import numpy as np
+
 from bayescontrol._arrays import FloatArray, IntArray, UIntArray
 from bayescontrol.kernels._jit import leaf
 from bayescontrol.kernels.arms import (
@@ -59,10 +61,7 @@ def condition(w: FloatArray, size: int, p: FloatArray) -> float:
 @leaf
 def _free_place(w: FloatArray, mass: FloatArray, starts: IntArray, dropped: FloatArray) -> int:
     """Return the place with the smallest mass, after giving its mass to the nearest start."""
-    place, nearest = 0, -1
-    for i in range(1, mass.size):
-        if mass[i] < mass[place]:
-            place = i
+    place, nearest = int(np.argmin(mass)), -1
     for i in range(mass.size):
         distance = abs(starts[i] - starts[place])
         if i != place and (nearest < 0 or distance < abs(starts[nearest] - starts[place])):
@@ -95,8 +94,7 @@ def change(
     >>> starts.tolist()
     [0, 2]
     """
-    for i in range(size):
-        mass[i] = 0.0
+    mass[:size] = 0.0
     for j in range(w.shape[0]):
         stay = 1.0 - hazards[j]
         for i in range(size):
@@ -112,6 +110,7 @@ def change(
         for i in range(size):
             if i != place:
                 total += w[j, i]
+        # The w of the old starts are multiplied by 1 - h_j already.
         w[j, place] = hazards[j] / (1.0 - hazards[j]) * total
         mass[place] += w[j, place]
     return place
@@ -276,7 +275,7 @@ class StartArrays(NamedTuple):
 
 @leaf
 def interact_arms(
-    arms: ArmRows, at: StartArrays, size: int, t0: int, truth: FloatArray, streams: Streams,
+    arms: ArmRows, segments: StartArrays, size: int, t0: int, truth: FloatArray, streams: Streams,
     actions: IntArray, rewards: FloatArray,
 ) -> int:  # fmt: skip
     """Run the control rule over arms that change together; return the number of places taken.
@@ -289,15 +288,15 @@ def interact_arms(
     >>> w, mass, prior = np.array([[1.0, 0.0, 0.0]]), np.array([1.0, 0.0, 0.0]), np.ones((2, 2))
     >>> actions, rewards, starts = np.empty(50, np.int64), np.empty(50), np.zeros(3, np.int64)
     >>> arms = ArmRows(BERNOULLI, np.empty(0), np.ones((3, 2, 2)), np.arange(2), np.empty(2))
-    >>> at = StartArrays(w, mass, starts, np.zeros(2), np.array([0.01]), np.empty(3), prior)
+    >>> segments = StartArrays(w, mass, starts, np.zeros(2), np.array([0.01]), np.empty(3), prior)
     >>> streams = Streams(Stream(1).state, Stream(2).state)
-    >>> interact_arms(arms, at, 1, 0, np.array([[0.0], [1.0]]), streams, actions, rewards)
+    >>> interact_arms(arms, segments, 1, 0, np.array([[0.0], [1.0]]), streams, actions, rewards)
     3
     >>> bool((rewards == actions).all())
     True
     """
     kind, constants, rows, active, drawn = arms
-    w, mass, starts, dropped, hazards, likelihoods, prior = at
+    w, mass, starts, dropped, hazards, likelihoods, prior = segments
     p, q = streams
     for t in range(actions.size):
         i = draw_start(mass, size, p)

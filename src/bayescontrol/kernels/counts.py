@@ -69,6 +69,7 @@ def poisson(state: UIntArray, mean: float) -> float:
     """
     count = 0.0
     while mean > SMALL_MEAN:
+        # With this n the n-th event is usually before `mean`, and little time remains.
         n = np.floor(0.875 * mean)
         time = gamma(state, n)
         if time > mean:

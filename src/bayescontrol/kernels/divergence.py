@@ -264,18 +264,18 @@ def ensemble(
     term, mean = increments
     d, g, G, sup, v, low = sums_at
     modes, others = mean.shape[0], term.shape[3]
-    fresh_w, fresh_e, fresh_blocks = prior_weights
-    w, e, blocks, current = fresh_w.copy(), fresh_e.copy(), fresh_blocks.copy(), np.empty(modes)
+    prior_w, prior_e, prior_blocks = prior_weights
+    w, e, blocks, current = prior_w.copy(), prior_e.copy(), prior_blocks.copy(), np.empty(modes)
     weights = Weights(w, e, blocks)
     posterior(w, e, blocks, current)
-    prior = current[true]
+    prior_of_true = current[true]
     sums, rounding = np.empty((3, modes, others)), np.empty((3, modes, others))  # g, G, d
     largest_gap = np.empty((modes, others))
     column = np.empty((3, 1), np.int64)
     columns = Columns(column[0], column[1], column[2])
     for run in range(streams.p.shape[0]):
         run_streams = Streams(streams.p[run], streams.q[run])
-        w[:], e[:], blocks[:] = fresh_w, fresh_e, fresh_blocks
+        w[:], e[:], blocks[:] = prior_w, prior_e, prior_blocks
         sums[:], rounding[:], largest_gap[:] = 0.0, 0.0, 0.0
         posterior(w, e, blocks, current)
         x, y, lowest, t = start, start, 1.0, 0
@@ -293,7 +293,7 @@ def ensemble(
                     # NaN, from ∞ - ∞, counts as infinite.
                     largest_gap[m, j] = max(largest_gap[m, j], abs(gap)) if gap == gap else math.inf
                 posterior(w, e, blocks, current)
-                lowest = min(lowest, current[true] / prior)
+                lowest = min(lowest, current[true] / prior_of_true)
             g[run, k] = sums[0] + rounding[0]
             G[run, k] = sums[1] + rounding[1]
             d[run, k] = sums[2, 0] + rounding[2, 0]

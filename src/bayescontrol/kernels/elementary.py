@@ -100,6 +100,8 @@ S5, S6, S7 = 1 / 1188, -691 / 360360, 1 / 156
 # 2 / n!: with |x| < 1/2 the first omitted one is below 4e-19.
 X3, X4, X5, X6, X7, X8, X9 = (2 / math.factorial(n) for n in range(3, 10))
 X10, X11, X12, X13, X14, X15, X16 = (2 / math.factorial(n) for n in range(10, 17))
+#: The range of `log_excess_series`.
+SERIES_LOW, SERIES_HIGH = -0.29, 0.41
 
 
 @leaf
@@ -161,7 +163,9 @@ def exp_excess(x: float) -> float:
 
 @leaf
 def log_excess_series(u: float) -> float:
-    """Return u - ln(1 + u) for -.29 ≤ u ≤ .41, by the series of `log`, without a branch.
+    """Return u - ln(1 + u) for SERIES_LOW < u < SERIES_HIGH, by the series of `log`.
+
+    There is no branch, so that loops are vectorised.
 
     >>> log_excess_series(0.0), log_excess_series(1e-9)
     (0.0, 4.99999999666...e-19)
@@ -181,6 +185,6 @@ def log_one_plus(u: float) -> float:
     >>> log_one_plus(1e-20), log_one_plus(1.0)
     (1e-20, 0.6931471805599453)
     """
-    if -0.29 < u < 0.41:
+    if SERIES_LOW < u < SERIES_HIGH:
         return u - log_excess_series(u)
     return log(1.0 + u)

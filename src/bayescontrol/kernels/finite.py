@@ -89,7 +89,7 @@ def summarise(w: FloatArray, e: IntArray, blocks: FloatArray, b: int, scratch: F
 
 
 @jit
-def spread(w: FloatArray, e: IntArray, blocks: FloatArray, b: int) -> None:
+def spread(e: IntArray, blocks: FloatArray, b: int) -> None:
     """Give each mode of block b its own exponent."""
     if blocks[b, FLAT] == 1.0:
         part(e, b)[:] = np.int64(blocks[b, TOP])
@@ -112,7 +112,7 @@ def normalise(w: FloatArray, e: IntArray, blocks: FloatArray, b: int) -> None:
             v[i] = math.ldexp(v[i], -k)
         blocks[b, TOP] += k
     else:
-        spread(w, e, blocks, b)
+        spread(e, blocks, b)
         for i in range(v.shape[0]):
             v[i], k = math.frexp(v[i])
             exponent[i] += k
@@ -153,12 +153,12 @@ def rebuild(w: FloatArray, e: IntArray, flat: FloatArray) -> FloatArray:
 
 
 @jit
-def exponents(w: FloatArray, e: IntArray, blocks: FloatArray) -> IntArray:
+def exponents(e: IntArray, blocks: FloatArray) -> IntArray:
     """Return e_m of every mode, also of those in flat blocks.
 
     >>> w, e = np.array([0.25, 0.75]), np.zeros(2, np.int64)
     >>> blocks = build(w, e)
-    >>> exponents(w, e, blocks)
+    >>> exponents(e, blocks)
     array([0, 0])
     """
     out = e.copy()
@@ -226,16 +226,6 @@ def _is_possible(w: FloatArray, evidence: FloatArray, threshold: float) -> bool:
 
 
 @jit
-def _largest_log(w: FloatArray, log_likelihood: FloatArray) -> float:
-    """Return the largest log-likelihood of a mode with positive weight."""
-    largest = -math.inf
-    for i in range(w.shape[0]):
-        if w[i] > 0.0:
-            largest = max(largest, log_likelihood[i])
-    return largest
-
-
-@jit
 def _has_value_outside(values: FloatArray, low: np.int64, high: np.int64) -> bool:
     """Return whether a positive value is below `low` or a value above `high` (given as bits)."""
     bits = values.view(np.int64)
@@ -275,7 +265,7 @@ def condition(w: FloatArray, e: IntArray, blocks: FloatArray, likelihood: FloatA
     for b in range(blocks.shape[0]):
         v, factor = part(w, b), part(likelihood, b)
         if _has_value_outside(factor, FACTOR_LOW_BITS, FACTOR_HIGH_BITS):
-            spread(w, e, blocks, b)
+            spread(e, blocks, b)
             exponent = part(e, b)
             for i in range(v.shape[0]):
                 p, k = math.frexp(abs(factor[i]))
@@ -320,7 +310,7 @@ def condition_log(
         return invalid
     best = 0.0
     if not _is_possible(w, log_likelihood, 0.5 * MIN_LOG):  # all are small: divide by the best
-        best = _largest_log(w, log_likelihood)
+        best = np.max(np.where(w > 0.0, log_likelihood, -math.inf))
         if best == -math.inf:
             return IMPOSSIBLE
     # The factor of a mode is e^x = e^(x - best) · common · 2^common_exponent.
@@ -335,9 +325,9 @@ def condition_log(
         v, x = part(w, b), part(log_likelihood, b)
         n = v.shape[0]
         for i in range(n):
-            factor, exponent = exp_split(max(x[i] - best, MIN_LOG))
+            factor, factor_exponent = exp_split(max(x[i] - best, MIN_LOG))
             p[i] = factor * common if x[i] > -math.inf else 0.0
-            k[i] = np.int32(exponent)
+            k[i] = np.int32(factor_exponent)
         lowest, highest = k[0], k[0]
         for i in range(n):
             lowest, highest = min(lowest, k[i]), max(highest, k[i])
@@ -348,11 +338,11 @@ def condition_log(
                 v[i] *= p[i] * power[i]
             blocks[b, TOP] += highest + common_exponent
         else:
-            spread(w, e, blocks, b)
-            exponents = part(e, b)
+            spread(e, blocks, b)
+            exponent = part(e, b)
             for i in range(n):
                 v[i] *= p[i]
-                exponents[i] += k[i] + common_exponent
+                exponent[i] += k[i] + common_exponent
         if _has_value_outside(v, LOW_BITS, HIGH_BITS):
             normalise(w, e, blocks, b)
         summarise(w, e, blocks, b, scratch)
@@ -370,11 +360,12 @@ def merge(w: FloatArray, e: IntArray, w2: FloatArray, e2: IntArray, prior: Float
     """
     for i in range(w.shape[0]):
         if prior[i] > 0.0:
-            p, j = math.frexp(w[i])
-            q, k = math.frexp(w2[i])
-            r, n = math.frexp(prior[i])
-            w[i] = p * q / r
-            e[i] += e2[i] + j + k - n
+            # Fractions and exponents are combined separately, so that nothing under- or overflows.
+            fraction, k = math.frexp(w[i])
+            fraction2, k2 = math.frexp(w2[i])
+            prior_fraction, prior_k = math.frexp(prior[i])
+            w[i] = fraction * fraction2 / prior_fraction
+            e[i] += e2[i] + k + k2 - prior_k
 
 
 @jit
@@ -415,7 +406,7 @@ def log_ratio(after: FloatArray, before: FloatArray) -> float:
 
 @leaf
 def _share(v: float, power: Any, s: float, k: int) -> float:
-    """Return v 2^power / (s 2^k)."""
+    """Return v 2^power / (s 2^k); 0 if that is below the range of doubles."""
     return math.ldexp(v / s, int(max(power - k, -4000)))
 
 
@@ -467,21 +458,21 @@ def draw(w: FloatArray, e: IntArray, blocks: FloatArray, u: float) -> int:
     remaining = u * s
     block = 0
     for b in range(blocks.shape[0]):
-        share = math.ldexp(blocks[b, SUM], relative_exponent(b, blocks, k))
-        if share > 0.0:
+        mass = math.ldexp(blocks[b, SUM], relative_exponent(b, blocks, k))
+        if mass > 0.0:
             block = b
-            if remaining < share:
+            if remaining < mass:
                 break
-            remaining -= share
+            remaining -= mass
     top = np.int64(blocks[block, TOP])
     remaining = math.ldexp(remaining, int(k - top))  # now in units of 2^top, as the block's weights
     flat, v, exponent = blocks[block, FLAT] == 1.0, part(w, block), part(e, block)
     m = 0
     for i in range(v.shape[0]):
-        share = shrink(v[i], 0 if flat else top - exponent[i])
-        if share > 0.0:
+        mass = shrink(v[i], 0 if flat else top - exponent[i])
+        if mass > 0.0:
             m = i
-            if remaining < share:
+            if remaining < mass:
                 break
-            remaining -= share  # a remainder from rounding goes to the last mode with weight
+            remaining -= mass  # a remainder from rounding goes to the last mode with weight
     return block * BLOCK + m

@@ -18,9 +18,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bayescontrol._arrays import FloatArray, IntArray, UIntArray
+from bayescontrol._arrays import FloatArray, UIntArray
 from bayescontrol.kernels._jit import leaf
-from bayescontrol.kernels.mdp import StepArray, Tables, respond
+from bayescontrol.kernels.mdp import MdpRun, respond
 from bayescontrol.kernels.random import gamma, normal
 
 #: Results of `learn`: done; or unchanged, because the arrays have no space for the transition.
@@ -181,7 +181,7 @@ def learn(
     while t < end and e.successor[t] != target:
         t += U1
     lambda0 = 0.0 if e.prior[DECLARED] > 0.0 else e.prior[LAMBDA0]
-    inflow = e.prior[UNIT] * n * c.M[y]
+    inflow = e.prior[UNIT] * n * c.M[y]  # the change of Σ λ M
     if t == end:  # the first transition from this pair to y
         if e.known[i] == e.room[i]:
             return FULL
@@ -472,36 +472,27 @@ DONE, NOT_LEARNED, NOT_OFFERED, LOST = 0, 1, 2, 3
 
 @leaf
 def interact(
-    e: Evidence,
-    c: Chain,
-    settings: GibbsSettings,
-    known_states: int,
-    tables: Tables,
-    index_of: IntArray,
-    at: int,
-    t: int,
-    p: UIntArray,
-    q: UIntArray,
-    actions: IntArray,
-    rows: StepArray,
+    e: Evidence, c: Chain, settings: GibbsSettings, known_states: int, run: MdpRun, at: int, t: int
 ) -> tuple[int, int, int]:
     """Fill the columns from step t on; return the steps learned, the final state, and why it ended.
 
-    The agent knows `known_states` states; index_of[y] is its index of the environment's state y, or
-    -1 if it does not know y. `at` and the final state are states of the environment.
+    The agent knows `known_states` states. `at` and the final state are states of the environment.
 
     >>> import numpy as np
     >>> from bayescontrol.kernels.mdp import STEP
+    >>> from bayescontrol.kernels.random import Streams
     >>> from bayescontrol.mdp import chain_mdp
     >>> from bayescontrol.mdp.gibbs import GibbsBelief
     >>> from bayescontrol.seeding import Stream
     >>> belief = GibbsBelief(2, states=2)
     >>> actions, rows = np.empty(50, np.int64), np.empty(50, STEP)
     >>> e, chain, settings = belief.ledger.evidence, belief.ledger.chain, belief.draw_settings
-    >>> interact(e, chain, settings, 2, chain_mdp(2).tables, np.arange(2), 0, 0, Stream(1).state,
-    ...          Stream(2).state, actions, rows)
+    >>> streams = Streams(Stream(1).state, Stream(2).state)
+    >>> run = MdpRun(chain_mdp(2).tables, np.arange(2), streams, actions, rows)
+    >>> interact(e, chain, settings, 2, run, 0, 0)
     (50, 0, 0)
     """
+    tables, index_of, (p, q), actions, rows = run
     A = c.Q.shape[1]
     for s in range(t, actions.size):
         x = index_of[at]

@@ -43,7 +43,7 @@ def reward_scale(e: Evidence, pairs: int) -> tuple[float, float]:
     >>> reward_scale(belief.ledger.evidence, 2)
     (4.0, 17.0)
     """
-    low, high, scatter, n = 0.0, 0.0, 0.0, 1e-300
+    low, high, scatter, n = 0.0, 0.0, 0.0, 1e-300  # n is positive, to avoid 0/0
     for i in range(np.uint64(pairs)):
         if e.s[i] > 0.0:
             scatter += e.scatter[i]

@@ -1,4 +1,4 @@
-"""Gittins indices: backward passes of the stopping problem, bounds, and the policy.
+"""Gittins indices: backward passes of the stopping problem, and bounds.
 
     D(s, f; λ) = (1-γ)(μ - λ) + γ [μ d(s+1, f) + (1-μ) d(s, f+1)]      d = max(D, 0)
 
@@ -16,10 +16,9 @@ rounding included; `gap` bounds its error for all λ of a short interval at once
 import math
 from typing import NamedTuple
 
-from bayescontrol._arrays import FloatArray, IntArray, UIntArray
+from bayescontrol._arrays import FloatArray, IntArray
 from bayescontrol.kernels._jit import inlined, leaf
 from bayescontrol.kernels.elementary import exp, log
-from bayescontrol.kernels.random import below as draw_below
 
 #: A step of `sweep` rounds each of its terms at most nine times, by half a unit in the last place.
 ROUNDING = 10.0 * 2.0**-53
@@ -104,7 +103,7 @@ def limits(
 
 
 @inlined
-def _copy(values: FloatArray, out: FloatArray) -> None:
+def _copy_padded(values: FloatArray, out: FloatArray) -> None:
     """Copy as many values as fit; the rest of `out` is -1."""
     known = min(values.size, out.size)
     for j in range(known):
@@ -159,7 +158,7 @@ def sweep(d: FloatArray, band: Band, out: Sweep) -> None:
                 first = low if d[low] > 0.0 else low + 1
         out.b[n] = first
         if n < out.near.shape[0]:
-            _copy(d[first : high + 1], out.near[n])
+            _copy_padded(d[first : high + 1], out.near[n])
 
 
 @inlined
@@ -170,15 +169,15 @@ def _gap_level(e: FloatArray, x: FloatArray, r0: float, r1: float, c2: float, ga
 
 
 @leaf
-def gap(e: FloatArray, band: Band, lam1: float, at: Sweep) -> None:
-    """Bound the error of `sweep`, for every λ from at.lam to lam1.
+def gap(e: FloatArray, band: Band, lam1: float, result: Sweep) -> None:
+    """Bound the error of `sweep`, for every λ from result.lam to lam1.
 
-    Writes at.e[n, j], an upper bound of (D of the sweep) - (true D) at s = ref[n] + j. The bound
-    holds if no s < ref[n] continues in the sweep. Where the sweep continues,
+    Writes result.e[n, j], an upper bound of (D of the sweep) - (true D) at s = ref[n] + j. The
+    bound holds if no s < ref[n] continues in the sweep. Where the sweep continues,
     e(s, f) ≤ γ [μ e(s+1, f) + (1-μ) e(s, f+1)]; where it stops, stopping is optimal.
     The rounding of a step is added, in proportion to d ≤ μ - λ + 1/κ. `e` is scratch.
     """
-    x, inverse, cut, b, lam0 = band.x, band.inverse, band.cut, at.ref, at.lam
+    x, inverse, cut, b, lam0 = band.x, band.inverse, band.cut, result.ref, result.lam
     gamma, kappa = band.gamma, band.kappa
     T = cut.size - 1
     eta, r = rate(gamma), 2.0 * ROUNDING  # the rounding margin, and the rounding error
@@ -198,12 +197,12 @@ def gap(e: FloatArray, band: Band, lam1: float, at: Sweep) -> None:
             r0 = r * (2.0 * inverse[n] / eta + (1.0 - gamma) - lam0)
             r1, c2 = r * inverse[n], gamma * inverse[n]
             _gap_level(e[low : high + 2], x[low : high + 1], r0, r1, c2, gamma)
-        if n < at.e.shape[0]:
-            _copy(e[low : high + 1], at.e[n])
+        if n < result.e.shape[0]:
+            _copy_padded(e[low : high + 1], result.e[n])
 
 
 # ------------------------------------------------------------------------------------------------
-# Bounds of the indices from the passes, and the policy.
+# Bounds of the indices from the passes.
 #
 #     ν(s, f) = the λ with F(λ) = (1-γ)(μ - λ) + γ μ d(s+1, f; λ) = 0
 #
@@ -308,38 +307,3 @@ def slack(sweep0: Sweep, sweep1: Sweep) -> float:
         if b <= n and 0 <= j < sweep0.near.shape[1] and sweep0.near[n, j] > D1 >= 0.0:
             largest = max(largest, sweep1.e[n, i] * step / (sweep0.near[n, j] - D1))
     return largest
-
-
-@leaf
-def highest_index_arm(nu: FloatArray, pulls: int, counts: FloatArray, rng_state: UIntArray) -> int:
-    """Return arg max_j ν(r_j, n_j - r_j), ties broken uniformly.
-
-    Return -1, without a draw, if an arm has more than `pulls` rewards, which is the last level of
-    `nu`. The first two rows of `counts` are the rewards n_j and the successes r_j of every arm.
-
-    >>> import numpy as np
-    >>> from bayescontrol.seeding import Stream
-    >>> nu = np.array([0.7, 0.5, 0.8])
-    >>> highest_index_arm(nu, 1, np.array([[0.0, 1.0], [0.0, 1.0]]), Stream(0).state)
-    1
-    >>> highest_index_arm(nu, 1, np.array([[0.0, 2.0], [0.0, 2.0]]), Stream(0).state)
-    -1
-    """
-    n, r = counts[0], counts[1]
-    largest, ties, arm = -1.0, 0, -1
-    for j in range(n.size):
-        if n[j] > pulls:
-            return -1
-        v = nu[state_index(int(r[j]), int(n[j] - r[j]))]
-        if v > largest:
-            largest, ties, arm = v, 1, j
-        elif v == largest:
-            ties += 1
-    if ties > 1:
-        skip = draw_below(rng_state, ties)
-        for j in range(arm, n.size):
-            if nu[state_index(int(r[j]), int(n[j] - r[j]))] == largest:
-                if skip == 0:
-                    return j
-                skip -= 1
-    return arm

@@ -155,7 +155,7 @@ def steady_step(
     (-2.112086, [[1.0, 2.0, 2.0, 2.0, 1.0]])
     """
     p, q, all_steady = y.size, v.size, True
-    n, at = T.shape[2] - p - q, 1 + 2 * p
+    n, at = T.shape[2] - p - q, 1 + 2 * p  # x̂ begins at `at` in the row of a filter
     for m in range(states.shape[0]):
         s, square = states[m], 0.0
         if s[0] != 1.0:
@@ -201,21 +201,24 @@ def step(
     (-1.634911, [[0.0, 0.666667, 0.0, 0.666667, 0.666667]])
     """
     n, p = models.W.shape[1], models.V.shape[1]
-    at, R, z = 1 + 2 * p, np.empty((p, p)), np.empty((n + v.size, 1))
+    at = 1 + 2 * p  # where x̂ begins in the row of a filter
+    R, z = np.empty((p, p)), np.empty((n + v.size, 1))
     z[n:, 0] = v
     for m in range(len(states)):
         s, row, H, V, nu = states[m], new[m], models.H[m], models.V[m], models.nu[m]
         if s[0] == 1.0 and regular and not missing:
             continue
-        A, C, log_p[m], row[0] = models.F[m, :, :n], H[:, :n], 0.0, 0.0
+        A, C = models.F[m, :, :n], H[:, :n]
+        log_p[m], row[0] = 0.0, 0.0
         z[:n, 0] = s[at : at + n]
         x = product(models.F[m], z)
         z[:n] = x
         y_hat = product(H, z)
         P = product(product(A, s[at + n :].reshape(n, n)), A.T) + models.W[m]
         if not missing:
-            G, e, scale, square, log_det = product(P, C.T), -y_hat, 1.0, 0.0, 0.0
+            G, e = product(P, C.T), -y_hat
             e[:, 0] += y
+            scale, square, log_det = 1.0, 0.0, 0.0
             S, log_p[m] = product(C, G), math.nan
             if not cholesky(S + V, R):
                 continue

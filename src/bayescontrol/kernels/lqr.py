@@ -15,14 +15,9 @@ from typing import NamedTuple
 
 from bayescontrol._arrays import AnyArray, FloatArray, IntArray, UIntArray
 from bayescontrol.kernels._jit import leaf
-from bayescontrol.kernels.elementary import (
-    HALF_LOG_2PI,
-    log,
-    log_gamma_function,
-    log_one_plus,
-)
+from bayescontrol.kernels.elementary import HALF_LOG_2PI, log, log_gamma_function, log_one_plus
 from bayescontrol.kernels.random import Streams, gamma, normal
-from bayescontrol.kernels.regression import absorb
+from bayescontrol.kernels.regression import absorb, dot
 from bayescontrol.kernels.riccati import Room, copy, riccati
 
 #: States and inputs beyond this are invalid: their squares would overflow.
@@ -76,10 +71,7 @@ def control(K: FloatArray, x: FloatArray, u: FloatArray) -> None:
     array([-11.])
     """
     for i in range(u.size):
-        total = 0.0
-        for j in range(x.size):
-            total += K[i, j] * x[j]
-        u[i] = -total
+        u[i] = -dot(K[i], x)
 
 
 @leaf
@@ -439,7 +431,7 @@ class LoopSettings(NamedTuple):
 
 
 class Rooms(NamedTuple):
-    """Scratch arrays of the loop; `diagonal` is the diagonal of R when the current mode was drawn.
+    """Scratch arrays of the loop, and what it remembers of the last draw.
 
     >>> Rooms._fields[0]
     'riccati'
@@ -450,7 +442,7 @@ class Rooms(NamedTuple):
     row: FloatArray
     v: FloatArray
     zero: FloatArray
-    diagonal: FloatArray
+    diagonal: FloatArray  #: the diagonal of R when the current mode was drawn
     before: UIntArray  #: the agent's stream before the last draw
 
 
@@ -473,8 +465,10 @@ def is_due(schedule: int, number: float, t: int, drawn_at: int, grown: float) ->
 
 
 @leaf
-def _renew(F: FloatArray, settings: LoopSettings, nu: float, mode: LinearModeArrays,
-           clock: IntArray, rooms: Rooms, p: UIntArray) -> bool:  # fmt: skip
+def _renew(
+    F: FloatArray, settings: LoopSettings, nu: float, mode: LinearModeArrays, clock: IntArray,
+    rooms: Rooms, p: UIntArray,
+) -> bool:  # fmt: skip
     """Replace the current mode; return False if that fails.
 
     If all draws fail, the generator's state p is restored. If the mean has no stabilising gain, the

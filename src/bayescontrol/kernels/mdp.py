@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from bayescontrol._arrays import FloatArray, IntArray, UIntArray
 from bayescontrol.kernels._jit import inlined, leaf
-from bayescontrol.kernels.random import uniform
+from bayescontrol.kernels.random import Streams, uniform
 
 #: What a loop records of a step, besides the action: r, and the number of the next state.
 STEP = np.dtype([("reward", np.float64), ("state", np.int64)])
@@ -41,6 +41,17 @@ class Tables(NamedTuple):
     successor: IntArray
     cumulative: FloatArray
     reward: FloatArray
+
+
+class MdpRun(NamedTuple):
+    """What the compiled loop of an agent in an MDP reads, and the columns that it fills."""
+
+    tables: Tables
+    #: The agent's index of each state of the environment; -1 if the agent does not know the state.
+    index_of: IntArray
+    streams: Streams
+    actions: IntArray
+    rows: StepArray
 
 
 @leaf

@@ -1,4 +1,4 @@
-"""Bandit policies on counts: their indices, choices and compiled loops.
+"""Bandit policies on counts: their indices, choices and compiled loop.
 
     n_j rewards of arm j, s_j their sum, q_j the sum of their squares, x̄ = s/n, t = Σ_j n_j
     ε-greedy     with probability ε α^(t+1) any arm, else arg max x̄_j
@@ -6,9 +6,10 @@
     UCB1         x̄ + √(2 ln t / n)                                   (Auer et al. 2002)
     KL-UCB       max{x : n KL(x̄ ‖ x) ≤ ln t' + c max(0, ln ln t')}, t' = t + 1
                                                                      (Garivier & Cappé 2011)
+    Gittins      the index ν(s_j, n_j - s_j) from a table, see `kernels.gittins`
 
-An arm without a reward has the index ∞ in both; greedy policies assume a mean of ½. Ties are broken
-uniformly.
+An arm without a reward has the index ∞ in UCB1 and KL-UCB; greedy policies assume a mean of ½. Ties
+are broken uniformly.
 
 A policy is a number, because Numba cannot cache a kernel that takes another as an argument. The
 clock t counts rewards, not decisions, so a policy is a function of its evidence, and late, missing
@@ -20,10 +21,10 @@ from typing import NamedTuple
 
 from bayescontrol._arrays import FloatArray, IntArray, UIntArray
 from bayescontrol.kernels._jit import leaf
-from bayescontrol.kernels.arms import BERNOULLI, respond
+from bayescontrol.kernels.arms import respond
 from bayescontrol.kernels.beta_distribution import divergence_bound
 from bayescontrol.kernels.elementary import exp, log
-from bayescontrol.kernels.gittins import highest_index_arm
+from bayescontrol.kernels.gittins import state_index
 from bayescontrol.kernels.random import Streams, below, categorical, uniform
 
 
@@ -93,6 +94,7 @@ EPSILON_GREEDY = 2  # ε, α
 SOFTMAX = 3  # τ, α
 UCB1 = 4  # nothing
 KL_UCB = 5  # c
+GITTINS = 6  # the table of ν; rewards are 0 or 1
 
 #: The sum of squares of larger rewards would overflow.
 MAX_REWARD = 1e150
@@ -204,10 +206,37 @@ def index(kind: int, parameters: FloatArray, t: float, counts: FloatArray, out: 
 
 
 @leaf
+def highest_index_arm(
+    nu: FloatArray, counts: FloatArray, values: FloatArray, rng_state: UIntArray
+) -> int:
+    """Return arg max_j ν(s_j, n_j - s_j); -1, without a draw, if an arm is beyond the table.
+
+    `values` is scratch for the ν of every arm.
+
+    >>> import numpy as np
+    >>> from bayescontrol.seeding import Stream
+    >>> nu, values = np.array([0.7, 0.5, 0.8]), np.empty(2)  # up to one reward
+    >>> highest_index_arm(nu, np.array([[0.0, 1.0], [0.0, 1.0]]), values, Stream(0).state)
+    1
+    >>> highest_index_arm(nu, np.array([[0.0, 2.0], [0.0, 2.0]]), values, Stream(0).state)
+    -1
+    """
+    n, s = counts[0], counts[1]
+    for j in range(n.size):
+        state = state_index(int(s[j]), int(n[j] - s[j]))
+        if state >= nu.size:
+            return -1
+        values[j] = nu[state]
+    return arg_max(values, rng_state)
+
+
+@leaf
 def choose(
     kind: int, parameters: FloatArray, counts: FloatArray, scratch: FloatArray, rng_state: UIntArray
 ) -> int:
     """Return the arm that the policy pulls next; only `scratch` and `rng_state` change.
+
+    Return -1 if the Gittins index of an arm is not in the table.
 
     >>> import numpy as np
     >>> from bayescontrol.seeding import Stream
@@ -218,10 +247,12 @@ def choose(
     arms = counts.shape[1]
     if kind == UNIFORM:
         return below(rng_state, arms)
+    values = scratch[0]
+    if kind == GITTINS:
+        return highest_index_arm(parameters, counts, values, rng_state)
     t = 0.0
     for j in range(arms):
         t += counts[0, j]
-    values = scratch[0]
     if kind == EPSILON_GREEDY and uniform(rng_state) < fading(parameters[0], parameters[1], t):
         return below(rng_state, arms)
     index(kind, parameters, t, counts, values)
@@ -255,9 +286,10 @@ def interact(
 ) -> int:
     """Choose, pull, learn; fill the columns and return the steps done.
 
-    Stops early at an invalid reward.
+    Stops early at an invalid reward, or if `choose` returns -1.
 
     >>> import numpy as np
+    >>> from bayescontrol.kernels.arms import BERNOULLI
     >>> from bayescontrol.seeding import Stream
     >>> actions, rewards = np.empty(50, np.int64), np.empty(50)
     >>> policy = Policy(UCB1, np.empty(0), UNIT, np.zeros((3, 2)), np.empty((1, 2)))
@@ -271,40 +303,11 @@ def interact(
     p, q = streams
     for t in range(actions.size):
         a = choose(kind, parameters, counts, scratch, p)
+        if a < 0:
+            return t
         r = respond(world.kind, world.constants, world.truth[a], q)
         actions[t], rewards[t] = a, r
         if not accepts(support, r):
             return t
         learn(a, r, counts)
-    return int(actions.size)
-
-
-# ------------------------------------------------------------------------------------------------
-# The loop of the Gittins agent; it equals the readable agent bit for bit.
-#
-#     a = arg max_j ν(r_j, f_j)        o ~ Q(o | a)        r_j successes, f_j = n_j - r_j failures
-
-
-@leaf
-def interact_gittins(
-    nu: FloatArray, pulls: int, counts: FloatArray, truth: FloatArray, streams: Streams,
-    actions: IntArray, rewards: FloatArray,
-) -> int:  # fmt: skip
-    """Fill the columns; return the steps done, which are fewer if the table ends.
-
-    >>> import numpy as np
-    >>> from bayescontrol.seeding import Stream
-    >>> nu, counts, truth = np.array([0.7, 0.5, 0.8]), np.zeros((3, 2)), np.ones((2, 1))
-    >>> actions, rewards = np.empty(3, np.int64), np.empty(3)
-    >>> streams = Streams(Stream(1).state, Stream(2).state)
-    >>> interact_gittins(nu, 1, counts, truth, streams, actions, rewards)
-    2
-    """
-    for t in range(actions.size):
-        a = highest_index_arm(nu, pulls, counts, streams.p)
-        if a < 0:
-            return t
-        o = respond(BERNOULLI, nu, truth[a], streams.q)
-        learn(a, o, counts)
-        actions[t], rewards[t] = a, o
     return int(actions.size)

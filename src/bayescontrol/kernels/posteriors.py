@@ -17,6 +17,7 @@ from bayescontrol._arrays import FloatArray
 from bayescontrol.kernels._jit import leaf
 from bayescontrol.kernels.beta_distribution import excess, log1p_exp
 from bayescontrol.kernels.elementary import (
+    SERIES_HIGH,
     exp,
     exp_excess,
     exp_excess_series,
@@ -31,7 +32,7 @@ K = 16
 DEGREE = (K // 2 - 1, K // 2, K - 2, K - 1)
 
 _DIGITS = 40
-#: Newton's method from within 1e-2: six steps suffice for forty digits.
+#: Newton's method from within 1e-2: six steps suffice for forty digits; two are a margin.
 _STEPS = 8
 
 
@@ -225,7 +226,7 @@ def _narrow_bernoulli(p: float, h: float, D: FloatArray, u: FloatArray) -> None:
     for k in range(K):
         D[k], u[k] = p * D[k], p * u[k]
     largest, factor = max(u[0], u[K - 1]), 1.0
-    while largest > 0.41:
+    while largest > SERIES_HIGH:
         largest = largest / (1.0 + math.sqrt(1.0 + largest))
         for k in range(K):
             u[k] = u[k] / (1.0 + math.sqrt(1.0 + u[k]))

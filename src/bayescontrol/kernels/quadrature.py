@@ -48,6 +48,7 @@ from bayescontrol.kernels.posteriors import (
     shape,
     weight,
 )
+from bayescontrol.kernels.regression import dot
 
 #: At most e^-T of the mass of an arm is omitted on either side.
 T = 34.0
@@ -56,6 +57,8 @@ EPSILON = 1e-14
 #: A panel with a mode in it is at most MAX_SCALES scales wide, and no arm falls by more than
 #: e^-MAX_FALL from its middle to its end, so that the nodes resolve it.
 MAX_SCALES, MAX_FALL = 2.5, 60.0
+#: The width of the widest panel for `posteriors.shape`, with a margin for rounding.
+WIDEST = 1.98 * WIDE
 
 # The columns of the row of a component or an arm.
 MODE, PEAK, SCALE, LOW, HIGH, TAIL, MASS, DROP, SLOPE, SIZE = range(10)
@@ -137,7 +140,7 @@ def gauss_error(f: FloatArray) -> float:
 
 
 @leaf
-def fill_rows(of: Components) -> float:
+def fill_rows(components: Components) -> float:
     """Fill the rows of all components and arms; return the point below which some F_j is 0.
 
     >>> one, rows, arms = np.ones(2), np.empty((2, K)), np.empty((2, K))
@@ -145,7 +148,7 @@ def fill_rows(of: Components) -> float:
     >>> low == -math.sqrt(2.0 * T), bool(arms[0, HIGH] == -low)
     (True, True)
     """
-    kind, a, b, nu, first, p, rows, arms = of
+    kind, a, b, nu, first, p, rows, arms = components
     N, M = arms.shape[0], a.shape[0]
     low, origin, narrowest = -math.inf, 0.0, math.inf
     for j in range(N):
@@ -193,14 +196,14 @@ def _limit_width(kind: int, a: float, b: float, row: FloatArray, left: float, y:
     n = a + b if kind == BETA else b
     if kind == INVERSE_GAMMA or (kind == BETA and y > 0.0):
         if left < 0.0 or n * row[PEAK] * exp(tilt - row[DROP] - left) > EPSILON:
-            return max(left, min(log(n / EPSILON), y - 1.98 * WIDE))
+            return max(left, min(log(n / EPSILON), y - WIDEST))
     elif n * row[PEAK] * exp(y - tilt - row[DROP]) > EPSILON:
-        return max(left, y - 1.98 * WIDE)
+        return max(left, y - WIDEST)
     return left
 
 
 @leaf
-def place_panel(of: Components, left: float, y: float) -> float:
+def place_panel(components: Components, left: float, y: float) -> float:
     """Return the left end, at least `left`, of a panel up to y that resolves every component.
 
     Returns NaN if there is none. Writes fall, slope and n in the middle of the panel for each
@@ -212,7 +215,7 @@ def place_panel(of: Components, left: float, y: float) -> float:
     >>> place_panel(two_arms, low, -low)  # the core begins at one scale
     1.0
     """
-    kind, a, b, nu, _, _, rows, _ = of
+    kind, a, b, nu, _, _, rows, _ = components
     M = a.shape[0]
     accepted = False
     while not accepted:
@@ -223,6 +226,7 @@ def place_panel(of: Components, left: float, y: float) -> float:
             i += 1
             if high > left and low < y:
                 w, c = y - left, 0.5 * (y + left)
+                # End the panel where the component has no more mass, or at one scale from its mode.
                 if high < c and w > 0.5 * (high - mode):
                     left, i = high, 0
                 elif low > left and w > 0.5 * (mode - low):
@@ -252,24 +256,24 @@ def place_panel(of: Components, left: float, y: float) -> float:
 
 
 @leaf
-def densities(of: Components, left: float, y: float, product: float, at: Nodes) -> float:
-    """Write h f_j at the nodes of [left, y] to at.f[j]; return the largest error of Gauss's rule.
+def densities(components: Components, left: float, y: float, product: float, nodes: Nodes) -> float:
+    """Write h f_j at the nodes of [left, y] to nodes.f; return the largest error of Gauss's rule.
 
     The error of F_j is weighted by Π_{i≠j} F_i, which is at most product / F_j below y; `product`
     is Π_i F_i at y.
 
-    >>> one, at = np.ones(1), Nodes(*np.empty((4, 1, K)), *np.empty((3, K)))
+    >>> one, nodes = np.ones(1), Nodes(*np.empty((4, 1, K)), *np.empty((3, K)))
     >>> rows, arms = np.empty((2, 1, K))
     >>> arm = Components(NORMAL, 0.0 * one, one, one, np.arange(2), one, rows, arms)
     >>> low = fill_rows(arm)
     >>> left = place_panel(arm, -1.0, 1.0)
-    >>> densities(arm, left, 1.0, 1.0, at) < 1e-15
+    >>> densities(arm, left, 1.0, 1.0, nodes) < 1e-15
     True
-    >>> float((WEIGHT * at.f[0]).sum())  # P(|x| < 1)
+    >>> float((WEIGHT * nodes.f[0]).sum())  # P(|x| < 1)
     0.68268949213708...
     """
-    kind, a, b, nu, first, _, rows, arms = of
-    f, D, u = at.f, at.D, at.scratch
+    kind, a, b, nu, first, _, rows, arms = components
+    f, D, u = nodes.f, nodes.D, nodes.scratch
     h = 0.5 * (y - left)
     c = y - h
     has_shape = shape(kind, c, h, D, u)
@@ -277,8 +281,7 @@ def densities(of: Components, left: float, y: float, product: float, at: Nodes) 
     for j in range(arms.shape[0]):
         if arms[j, HIGH] <= left:
             continue
-        for k in range(K):
-            f[j, k] = 0.0
+        f[j, :] = 0.0
         for i in range(first[j], first[j + 1]):
             if rows[i, HIGH] <= left or rows[i, LOW] >= y:
                 continue
@@ -300,29 +303,27 @@ def densities(of: Components, left: float, y: float, product: float, at: Nodes) 
 
 
 @leaf
-def products(arms: FloatArray, left: float, at: Nodes) -> tuple[float, float]:
+def products(arms: FloatArray, left: float, nodes: Nodes) -> tuple[float, float]:
     """Write part_i = h f_i Π_{j≠i} F_j and their sum S at the nodes; return Π_j F_j at both ends.
 
     The right end comes first.
 
-    >>> arms, at = np.zeros((1, K)), Nodes(*np.zeros((4, 1, K)), *np.zeros((3, K)))
-    >>> arms[0, HIGH], at.f[:] = 1.0, 0.25  # half of the mass
-    >>> at_right, at_left = products(arms, 0.0, at)
-    >>> at_right, round(at_left, 15), np.array_equal(at.S, at.f[0])
+    >>> arms, nodes = np.zeros((1, K)), Nodes(*np.zeros((4, 1, K)), *np.zeros((3, K)))
+    >>> arms[0, HIGH], nodes.f[:] = 1.0, 0.25  # half of the mass
+    >>> at_right, at_left = products(arms, 0.0, nodes)
+    >>> at_right, round(at_left, 15), np.array_equal(nodes.S, nodes.f[0])
     (1.0, 0.5, True)
     """
-    f, F, part, _, _, S, after = at
+    f, F, part, _, _, S, after = nodes
     N = arms.shape[0]
     at_right, at_left = 1.0, 1.0
     # First S is the product of the F_j before arm j; then `after` is that of the F_j after it.
-    for k in range(K):
-        S[k], after[k] = 1.0, 1.0
+    S[:], after[:] = 1.0, 1.0
     for j in range(N):
         if arms[j, HIGH] <= left:
             continue
         tail, mass = arms[j, TAIL], 0.0
-        for k in range(K):
-            F[j, k] = 1.0 - tail
+        F[j, :] = 1.0 - tail
         for i in range(K):
             mass += WEIGHT[i] * f[j, i]
             for k in range(K):
@@ -333,8 +334,7 @@ def products(arms: FloatArray, left: float, at: Nodes) -> tuple[float, float]:
         arms[j, MASS] = mass
         at_right *= 1.0 - tail
         at_left *= 1.0 - tail - mass
-    for k in range(K):
-        S[k] = 0.0
+    S[:] = 0.0
     for j in range(N - 1, -1, -1):
         if arms[j, HIGH] > left:
             for k in range(K):
@@ -399,31 +399,26 @@ def best(
             return INVALID
     f, F, part = scratch[:N], scratch[N : 2 * N], scratch[2 * N : 3 * N]
     total, arms, rows = scratch[3 * N : 4 * N], scratch[4 * N : 5 * N], scratch[5 * N : 5 * N + M]
-    D, S, unused = scratch[5 * N + M], scratch[5 * N + M + 1], scratch[5 * N + M + 2]
-    at, of = (
-        Nodes(f, F, part, total, D, S, unused),
-        Components(kind, a, b, nu, first, p, rows, arms),
-    )
-    low = rounded_up(fill_rows(of))
+    D, S, node_scratch = scratch[5 * N + M], scratch[5 * N + M + 1], scratch[5 * N + M + 2]
+    nodes = Nodes(f, F, part, total, D, S, node_scratch)
+    components = Components(kind, a, b, nu, first, p, rows, arms)
+    low = rounded_up(fill_rows(components))
+    total[:] = 0.0
     y = low
     for j in range(N):
         y = max(y, arms[j, HIGH])
-        for k in range(K):
-            total[j, k] = 0.0
     epsilon = EPSILON + 4e-16 * N
     w, panels, product = y - low, 0, 1.0
     while y > low and product > EPSILON:
         panels += 1
         right = y
-        left = place_panel(of, max(y - w, low), y)
+        left = place_panel(components, max(y - w, low), y)
         if not left < y or panels > MAX_PANELS:  # `left` can be NaN
             return FAILED
-        error = densities(of, left, y, product, at)
+        error = densities(components, left, y, product, nodes)
         if error <= epsilon:
-            at_right, at_left = products(arms, left, at)
-            mass = 0.0
-            for k in range(K):
-                mass += WEIGHT[k] * S[k]
+            at_right, at_left = products(arms, left, nodes)
+            mass = dot(WEIGHT, S)
             error = max_or_nan(error, max_or_nan(abs(mass - (at_right - at_left)), gauss_error(S)))
             if error <= epsilon:
                 for j in range(N):
@@ -437,10 +432,7 @@ def best(
         w = (right - left) * min(max(0.9 * _root(epsilon / max(error, 1e-300)), 0.3), 3.0)
     sum_P = 0.0
     for j in range(N):
-        P_j = 0.0
-        for k in range(K):
-            P_j += WEIGHT[k] * total[j, k]
-        arms[j, MASS] = max(P_j, 0.0)
+        arms[j, MASS] = max(dot(WEIGHT, total[j]), 0.0)
         sum_P += arms[j, MASS]
     if not abs(sum_P - 1.0) <= TOTAL:
         return FAILED

@@ -415,6 +415,7 @@ def mean_sigmoid(s: float, q: float) -> float:
     (0.5, True)
     """
     sd, total, weights = math.sqrt(q), 0.0, 0.0
+    # Nodes are ¼ apart: up to 9 standard deviations of t, or up to |u| = 40.
     if sd <= 1.0:
         for k in range(-36, 37):
             weight = exp(-k * k / 32.0)

@@ -102,26 +102,12 @@ def copy(X: FloatArray, Z: FloatArray) -> None:
 
 
 @leaf
-def _product(X: FloatArray, Y: FloatArray, Z: FloatArray) -> None:
-    """Z ← X Y."""
+def _multiply(X: FloatArray, Y: FloatArray, Z: FloatArray) -> None:
+    """Z ← X Y, with the same bits on every machine."""
+    Z[:] = 0.0
     for i in range(Z.shape[0]):
-        for j in range(Z.shape[1]):
-            Z[i, j] = 0.0
         for k in range(X.shape[1]):
             f = X[i, k]
-            for j in range(Z.shape[1]):
-                Z[i, j] += f * Y[k, j]
-
-
-@leaf
-def _transposed_product(X: FloatArray, Y: FloatArray, Z: FloatArray) -> None:
-    """Z ← Xᵀ Y."""
-    for i in range(Z.shape[0]):
-        for j in range(Z.shape[1]):
-            Z[i, j] = 0.0
-    for k in range(X.shape[0]):
-        for i in range(Z.shape[0]):
-            f = X[k, i]
             for j in range(Z.shape[1]):
                 Z[i, j] += f * Y[k, j]
 
@@ -164,15 +150,13 @@ def riccati(
     >>> riccati(one, 0 * one, one, one, P, K, room(1, 1))
     False
     """
-    n, a, g, t, r, s = A.shape[0], room.a, room.g, room.t, room.r, room.s
+    a, g, t, r, s = room.a, room.g, room.t, room.r, room.s
     # G = B R⁻¹ Bᵀ
     copy(R, r)
-    for i in range(B.shape[1]):
-        for j in range(n):
-            s[i, j] = B[j, i]
+    copy(B.T, s)
     if not solve_linear(r, s):
         return False
-    _product(B, s, g)
+    _multiply(B, s, g)
     copy(A, a)
     copy(Q, P)
     for _ in range(DOUBLINGS):
@@ -187,12 +171,12 @@ def riccati(
     else:
         return False
     # K = (R + BᵀPB)⁻¹ BᵀPA
-    _transposed_product(B, P, s)
-    _product(s, B, r)
+    _multiply(B.T, P, s)
+    _multiply(s, B, r)
     for i in range(R.shape[0]):
         for j in range(R.shape[0]):
             r[i, j] += R[i, j]
-    _product(s, A, K)
+    _multiply(s, A, K)
     return solve_linear(r, K)
 
 
@@ -204,7 +188,7 @@ def _double(P: FloatArray, room: Room) -> bool:
     """
     a, g, w, t, xy, _, _ = room
     n = a.shape[0]
-    _product(g, P, w)
+    _multiply(g, P, w)
     for i in range(n):
         w[i, i] += 1.0
         for j in range(n):
@@ -212,19 +196,15 @@ def _double(P: FloatArray, room: Room) -> bool:
     if not solve_linear(w, xy):
         return False
     # G ← G + (A W⁻¹G) Aᵀ
-    _product(a, xy[:, n:], w)
-    for i in range(n):
-        for j in range(n):
-            t[i, j] = 0.0
-            for k in range(n):
-                t[i, j] += w[i, k] * a[j, k]
+    _multiply(a, xy[:, n:], w)
+    _multiply(w, a.T, t)
     _add_symmetric(g, t)
     # H ← H + Aᵀ (H W⁻¹A)
-    _product(P, xy[:, :n], w)
-    _transposed_product(a, w, t)
+    _multiply(P, xy[:, :n], w)
+    _multiply(a.T, w, t)
     _add_symmetric(P, t)
     # A ← A W⁻¹A
-    _product(a, xy[:, :n], w)
+    _multiply(a, xy[:, :n], w)
     copy(w, a)
     return True
 
@@ -241,14 +221,14 @@ def lyapunov(F: FloatArray, Q: FloatArray, P: FloatArray, room: Room) -> bool:
     copy(F, a)
     copy(Q, P)
     for _ in range(DOUBLINGS):
-        _product(P, a, w)
-        _transposed_product(a, w, t)
+        _multiply(P, a, w)
+        _multiply(a.T, w, t)
         _add_symmetric(P, t)
         size = _largest(P)
         if not size < _LARGEST:  # diverged, or NaN
             return False
         if _largest(t) <= _CONVERGED * size and _largest(a) <= _VANISHED:
             return True
-        _product(a, a, w)
+        _multiply(a, a, w)
         copy(w, a)
     return False

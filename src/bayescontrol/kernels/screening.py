@@ -194,6 +194,16 @@ def _falling_sum(alpha: float, beta: float, v: float) -> float:
     return total
 
 
+class ScreenedArms(NamedTuple):
+    """The posterior rows and the cache of all arms, and the arms in play."""
+
+    rows: FloatArray
+    cache: FloatArray
+    active: IntArray
+    #: The arms that were not drawn; scratch with a number for each arm.
+    undrawn: IntArray
+
+
 @leaf
 def _largest_first(cache: FloatArray, undrawn: IntArray, k: int) -> int:
     """Swap the arm with the largest bound at V, from position k on, to position k; return it."""
@@ -207,19 +217,12 @@ def _largest_first(cache: FloatArray, undrawn: IntArray, k: int) -> int:
 
 
 @leaf
-def _exceeding(
-    rows: FloatArray,
-    cache: FloatArray,
-    undrawn: IntArray,
-    best: int,
-    v: float,
-    u: float,
-    rng_state: UIntArray,
-) -> int:
+def _exceeding(arms: ScreenedArms, best: int, v: float, u: float, rng_state: UIntArray) -> int:
     """Return the arm with the largest value, if u < Σ b_j does not rule out the undrawn arms.
 
     u is the uniform number U, and v is V, the value of the arm `best`.
     """
+    rows, cache, _, undrawn = arms
     bound = 0.0
     for k in range(undrawn.size):
         cache[AT_V, undrawn[k]] = _bound_above(cache, undrawn[k], v)
@@ -238,7 +241,7 @@ def _exceeding(
         reached += (1.0 - reached) * tail
         bound -= cache[AT_V, j]
         if u < reached:
-            return _best_after_first_exceeds(rows, cache, undrawn, k, v, tail, rng_state)
+            return _best_after_first_exceeds(arms, k, v, tail, rng_state)
         if u >= reached + bound * SAFETY + 1e-18:
             return best
     return best
@@ -246,19 +249,14 @@ def _exceeding(
 
 @leaf
 def _best_after_first_exceeds(
-    rows: FloatArray,
-    cache: FloatArray,
-    undrawn: IntArray,
-    k: int,
-    v: float,
-    tail: float,
-    rng_state: UIntArray,
+    arms: ScreenedArms, k: int, v: float, tail: float, rng_state: UIntArray
 ) -> int:
     """Return the best arm, given that the arm at position k is the first that exceeds V.
 
     Later arms may have any value and are drawn. X_j of the arm at k, with P(X_j > V) = tail, is
     needed only if a later arm exceeds V too.
     """
+    rows, cache, _, undrawn = arms
     j, rival, x = undrawn[k], -1, v
     for i in range(k + 1, undrawn.size):
         y = _beta(rng_state, cache, undrawn[i])
@@ -310,18 +308,9 @@ def draw_action(
     if count:
         u = uniform(rng_state)
         if u < bound:
-            return _exceeding(rows, cache, undrawn[:count], int(best), v, u, rng_state)
+            arms = ScreenedArms(rows, cache, active, undrawn[:count])
+            return _exceeding(arms, int(best), v, u, rng_state)
     return int(best)
-
-
-class ScreenedArms(NamedTuple):
-    """The posterior rows and the cache of all arms, and the arms in play."""
-
-    rows: FloatArray
-    cache: FloatArray
-    active: IntArray
-    #: Scratch with a number for each arm.
-    undrawn: IntArray
 
 
 @leaf
@@ -344,6 +333,6 @@ def interact(
     p, q = streams
     for t in range(actions.size):
         a = draw_action(rows, cache, active, undrawn, p)
-        r = respond(BERNOULLI, cache[MEAN], truth[a], q)
+        r = respond(BERNOULLI, cache[MEAN], truth[a], q)  # a Bernoulli arm ignores the constants
         learn(rows, cache, a, r)
         actions[t], rewards[t] = a, r

@@ -19,7 +19,7 @@ import numpy as np
 
 from bayescontrol._arrays import FloatArray, IntArray, UIntArray
 from bayescontrol.kernels._jit import inlined, leaf
-from bayescontrol.kernels.mdp import StepArray, Tables, respond
+from bayescontrol.kernels.mdp import MdpRun, StepArray, Tables, respond
 from bayescontrol.kernels.random import below, uniform
 
 
@@ -159,34 +159,25 @@ def q_learn(v: QArrays, settings: QSettings, x: int, a: int, r: float, y: int) -
 
 
 @leaf
-def q_interact(
-    v: QArrays,
-    settings: QSettings,
-    tables: Tables,
-    index_of: IntArray,
-    at: int,
-    t: int,
-    p: UIntArray,
-    q: UIntArray,
-    actions: IntArray,
-    rows: StepArray,
-) -> tuple[int, int]:
+def q_interact(v: QArrays, settings: QSettings, run: MdpRun, at: int, t: int) -> tuple[int, int]:
     """Run Q-learning in an MDP from step t on; return the steps done and the final state.
 
-    index_of[y] is the agent's index of the environment's state y, or -1 if the agent does not know
-    y. `at` and the final state are states of the environment.
+    `at` and the final state are states of the environment.
 
     >>> from bayescontrol.kernels.mdp import STEP
+    >>> from bayescontrol.kernels.random import Streams
     >>> from bayescontrol.mdp import chain_mdp
     >>> from bayescontrol.seeding import Stream
     >>> actions, rows = np.empty(50, np.int64), np.empty(50, STEP)
     >>> v, settings = QArrays(np.ones((2, 2)), np.zeros(1)), QSettings(0.5, 0.5, 1.0)
-    >>> q_interact(v, settings, chain_mdp(2).tables, np.arange(2), 0, 0,
-    ...          Stream(1).state, Stream(2).state, actions, rows)[0]
+    >>> streams = Streams(Stream(1).state, Stream(2).state)
+    >>> run = MdpRun(chain_mdp(2).tables, np.arange(2), streams, actions, rows)
+    >>> q_interact(v, settings, run, 0, 0)[0]
     50
     >>> float(rows["reward"][-10:].sum())
     5.0
     """
+    tables, index_of, (p, q), actions, rows = run
     A = unsigned(v.Q.shape[1])
     here = unsigned(at)
     for s in range(unsigned(t), unsigned(actions.size)):
@@ -356,35 +347,27 @@ def r_learn(v: RArrays, settings: RSettings, x: int, a: int, r: float, y: int) -
 
 
 @leaf
-def r_interact(
-    v: RArrays,
-    settings: RSettings,
-    tables: Tables,
-    index_of: IntArray,
-    at: int,
-    t: int,
-    p: UIntArray,
-    q: UIntArray,
-    actions: IntArray,
-    rows: StepArray,
-) -> tuple[int, int]:
+def r_interact(v: RArrays, settings: RSettings, run: MdpRun, at: int, t: int) -> tuple[int, int]:
     """Run R-learning in an MDP from step t on; return the steps done and the final state.
 
     The arguments are those of `q_interact`.
 
     >>> import numpy as np
     >>> from bayescontrol.kernels.mdp import STEP
+    >>> from bayescontrol.kernels.random import Streams
     >>> from bayescontrol.mdp import chain_mdp
     >>> from bayescontrol.seeding import Stream
     >>> v = RArrays(np.zeros((2, 2)), np.zeros((2, 2)), np.full((2, 2), np.inf), np.zeros(1))
     >>> actions, rows = np.empty(50, np.int64), np.empty(50, STEP)
     >>> settings = RSettings(1.0, 1.0, 0.5, 0.001, False, False)
-    >>> r_interact(v, settings, chain_mdp(2).tables, np.arange(2),
-    ...          0, 0, Stream(1).state, Stream(2).state, actions, rows)[0]
+    >>> streams = Streams(Stream(1).state, Stream(2).state)
+    >>> run = MdpRun(chain_mdp(2).tables, np.arange(2), streams, actions, rows)
+    >>> r_interact(v, settings, run, 0, 0)[0]
     50
     >>> float(rows["reward"][-10:].sum())
     5.0
     """
+    tables, index_of, (p, q), actions, rows = run
     A = unsigned(v.Q.shape[1])
     here = unsigned(at)
     for s in range(unsigned(t), unsigned(actions.size)):

@@ -409,6 +409,8 @@ def _run(agent: Any, environment: MDPEnvironment, steps: int, p: Stream, q: Stre
     actions, rows = np.empty(steps, np.int64), np.empty(steps, kernels.mdp.STEP)
     # The ledger's index of each state of the MDP.
     indices = np.array([belief.ledger.places.get(x, -1) for x in mdp.states], np.int64)
+    streams = kernels.random.Streams(p.state, q.state)
+    run = kernels.mdp.MdpRun(mdp.tables, indices, streams, actions, rows)
 
     def situation_at(s: int) -> Any:
         return mdp.states[rows["state"][s - 1]] if s else start
@@ -425,9 +427,8 @@ def _run(agent: Any, environment: MDPEnvironment, steps: int, p: Stream, q: Stre
     while t < steps:
         first_step, ledger = t, belief.ledger
         t, environment.at, reason = kernels.gibbs.interact(
-            ledger.evidence, ledger.chain, belief.draw_settings, len(ledger), mdp.tables, indices,
-            environment.at, t, p.state, q.state, actions, rows,
-        )  # fmt: skip
+            ledger.evidence, ledger.chain, belief.draw_settings, len(ledger), run, environment.at, t
+        )
         belief._last = None
         has_acted = reason in (kernels.gibbs.NOT_LEARNED, kernels.gibbs.NOT_OFFERED)
         last = t if has_acted else t - 1

@@ -47,5 +47,4 @@ def needs_log(row: FloatArray) -> bool:
 @inlined
 def log_mean(row: FloatArray, rng_state: UIntArray) -> float:
     """Draw m as `draw` does, and return LOG_UNIT · ln m."""
-    x = log_gamma(rng_state, row[0]) - LOG_UNIT * log(row[1])
-    return -x
+    return -(log_gamma(rng_state, row[0]) - LOG_UNIT * log(row[1]))
