@@ -14,6 +14,7 @@ import math
 import sys
 from collections.abc import Hashable, Sequence
 from functools import cached_property
+from itertools import compress
 from numbers import Real
 from typing import Any, ClassVar, NamedTuple
 
@@ -69,9 +70,13 @@ def step_record(
 
 
 @follows_state
-def advance(x: Any, a: Any, o: Step) -> Any:
-    """T(x, a, o) = y: the observed state is the next situation."""
-    return o.state
+def advance(x: Any, a: Any, o: Any) -> Any:
+    """T(x, a, o) = y for o = (r, y); malformed observations leave the state unchanged."""
+    try:
+        _, y = o
+    except (TypeError, ValueError):
+        return x  # the belief raises the error
+    return y
 
 
 class MDPEnvironment:
@@ -322,8 +327,7 @@ class MDP:
 
     def actions_in(self, x: Hashable) -> list[Any]:
         """Return the actions that are available in state x."""
-        offered = self.allowed[self.states.place(x)]
-        return [a for a, is_offered in zip(self.actions, offered, strict=True) if is_offered]
+        return list(compress(self.actions, self.allowed[self.states.place(x)]))
 
     def outcomes(self, x: Hashable, a: Hashable) -> dict[Step, float]:
         """Return P(r, y | x, a) of every possible step, in order of falling probability."""
