@@ -51,13 +51,12 @@ class LinearLoop:
         )
         self.B = np.vstack([np.hstack([mode.B, mode.E]) for mode in modes])
         self.D = np.vstack([mode.D for mode in modes])
-        self.k, self.c = (
-            np.concatenate([mode.constants[i] for mode in modes])[None] for i in range(2)
-        )
-        stationary = [mode.stationary[2] for mode in modes]
-        given = [mode.start_noise for mode in modes]
-        Sigma = [S if start is None else start for S, start in zip(stationary, given, strict=True)]
-        self.Sigma, self.stationary = block_diag(*Sigma), block_diag(*stationary)
+        constants = zip(*(mode.constants for mode in modes), strict=True)
+        self.k, self.c = (np.concatenate(parts)[None] for parts in constants)
+        #: Σ of all filters in the long run, and at the start.
+        self.stationary = block_diag(*(mode.stationary[2] for mode in modes))
+        starts = (m.stationary[2] if m.start_noise is None else m.start_noise for m in modes)
+        self.Sigma = block_diag(*starts)
         before = sum(mode.states for mode in modes[:c])
         self.x_hat = slice(before, before + self.mode.states)
         x_hat = np.concatenate([mode.x0 for mode in modes])
@@ -65,8 +64,10 @@ class LinearLoop:
         start = [self.plant.x0, x_hat, bank.first_signals()[g.u], y, y]
         noises, signals = self.plant.states + g.outputs, 2 * g.outputs + g.disturbances + 1
         sizes = [*map(len, start), 2 * g.outputs, g.disturbances, 1, self.plant.states, g.outputs]
+        #: The first z, and where each part of [z, signals, noise] ends, see `step`.
         self.start, self.ends = np.concatenate(start), np.cumsum(sizes)
         self.u = slice(self.ends[1], self.ends[2])
+        #: Where z, the signals and the noise end.
         self.rows = np.cumsum([len(self.start), signals, noises])
 
     def gains(self, Sigma: FloatArray) -> tuple[FloatArray, ...]:

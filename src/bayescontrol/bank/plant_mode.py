@@ -306,9 +306,8 @@ class PlantMode(FilterMode):
             raise InvalidSystem(
                 f"operating_point={operating_point!r}: expected a pair, (input, output)"
             ) from None
-        self.u0, self.y0 = (
-            as_constant(v, k, "operating_point") for v, k in ((u0, inputs), (y0, p))
-        )
+        self.u0 = as_constant(u0, inputs, "operating_point")
+        self.y0 = as_constant(y0, p, "operating_point")
         self.drift = as_constant(drift, n, "drift")
         #: The constants of x' and y: x' = A x + B (u - u₀) + drift, y = C x' + D (u - u₀) + y₀.
         self.constants = self.drift - self.B @ self.u0, self.y0 - self.D[:, :inputs] @ self.u0
@@ -418,14 +417,14 @@ class PlantMode(FilterMode):
             scale, q = interval / self.period, self.signals.inputs
             A, B, *_ = sampled(self._continuous, interval)
             k, W = scale * self.drift - B[:, :q] @ self.u0, scale * W
-        both, rows = (0, room - self.states), ((0, room - self.states), (0, 0))
-        W, C, D = np.pad(W, both), np.pad(self.C, rows[::-1]), np.hstack([self.D, c[:, None]])
-        F = np.hstack([np.pad(A, both), np.pad(np.hstack([B, k[:, None]]), rows)])
+        square, rows = (0, room - self.states), ((0, room - self.states), (0, 0))  # for `np.pad`
+        W, C, D = np.pad(W, square), np.pad(self.C, rows[::-1]), np.hstack([self.D, c[:, None]])
+        F = np.hstack([np.pad(A, square), np.pad(np.hstack([B, k[:, None]]), rows)])
         p, size = D.shape[0], F.shape[1]
         T, log_det, Sigma = np.zeros((room + 2 * p, size + p)), math.nan, np.zeros_like(W)
         if self.stationary is not None and self.nu == math.inf:
             L, S, Sigma = self.stationary
-            log_det, L, Sigma = np.linalg.slogdet(S)[1], np.pad(L, rows), np.pad(Sigma, both)
+            log_det, L, Sigma = np.linalg.slogdet(S)[1], np.pad(L, rows), np.pad(Sigma, square)
             ahead = np.pad(F, ((0, 0), (0, p)))  # x⁻ from (x̂, v, y)
             feedthrough = np.pad(D, ((0, 0), (room, p)))
             error = np.eye(p, size + p, size) - C @ ahead - feedthrough

@@ -254,11 +254,10 @@ class MDP:
         order = np.lexsort((r, y, -p, pair))
         pair, y, p, r = pair[order], y[order], p[order], r[order]
         total = np.bincount(pair, p, pairs)
-        off = offered[np.abs(total[offered] - 1.0) > TOLERANCE]
-        if off.size:
-            raise InvalidTable(
-                f"{self._pair_name(off[0])}: the probabilities sum to {total[off[0]]:.9g}, not to 1"
-            )
+        wrong = offered[np.abs(total[offered] - 1.0) > TOLERANCE]
+        if wrong.size:
+            pair_name, value = self._pair_name(wrong[0]), total[wrong[0]]
+            raise InvalidTable(f"{pair_name}: the probabilities sum to {value:.9g}, not to 1")
         #: Per pair x A + a: its first entry and its number of entries (0 if a is unavailable).
         self.size: IntArray = np.bincount(pair, minlength=pairs).astype(np.int64)
         self.first: IntArray = np.cumsum(self.size) - self.size
