@@ -137,7 +137,7 @@ class FittedPlant(NamedTuple):
         drift[:p] = mean - coefficients @ regressors
         fixed: Any = {"dt": self.period, "process_noise": W, "drift": drift}
         if fixed.keys() & options.keys():
-            raise InvalidSystem(f"{', '.join(fixed)} of a fitted plant come from the log")
+            raise InvalidSystem(f"omit {', '.join(fixed)}: they come from the log")
         moments = self.precision / (self.dof + coefficients.shape[1] + 1)  # those of the log
         options = {
             "start": regressors[lags], "start_noise": moments[np.ix_(lags, lags)],

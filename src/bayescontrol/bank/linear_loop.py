@@ -44,7 +44,7 @@ class LinearLoop:
 
         modes, g = bank.modes, bank.signals
         self.plant, self.mode = modes[j], modes[c]
-        self.controller = _matrix(self.mode)
+        self.controller = _controller_matrix(self.mode)
         self.factors = [kernels.regression.factor(noise) for noise in (self.plant.W, self.plant.V)]
         self.A, self.C, self.W, self.V = (
             block_diag(*(getattr(mode, name) for mode in modes)) for name in "ACWV"
@@ -156,7 +156,7 @@ class LinearLoop:
             yield -0.5 * (squares + log_det), y, u
 
 
-def _matrix(mode: PlantMode) -> FloatArray:
+def _controller_matrix(mode: PlantMode) -> FloatArray:
     """Return the controller as a matrix, from its answers to 0 and to unit vectors."""
     g, zero = mode.signals, np.zeros(mode.signals.outputs)
     sizes = [g.outputs, g.outputs, g.disturbances, g.inputs, mode.states, g.outputs, g.outputs]

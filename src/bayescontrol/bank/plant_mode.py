@@ -198,7 +198,7 @@ class FilterMode(Filters):
         """Return the state of the filter after input a and output o; o may be `MISSING`."""
         return np.asarray(super().advance(xs, a, o)[0])
 
-    def events(self, x: FloatArray, a: Any, o: Any) -> tuple[FloatArray, FloatArray]:
+    def inputs_and_output(self, x: FloatArray, a: Any, o: Any) -> tuple[FloatArray, FloatArray]:
         """Return v = (u, d, 1), and y, which is the last output if o is missing."""
         g = self.signals
         if getattr(x, "shape", None) != (g.size,):
@@ -481,7 +481,7 @@ class FilterBank(Filters):
     def step_filter(self, xs: SituatedState, a: Any, o: Any) -> tuple[FloatArray, FloatArray]:
         """Return ln P(y | m, past, u) and the next states, one row per mode."""
         first = self._modes[0]
-        v, y = first.events(xs.x, a, o)
+        v, y = first.inputs_and_output(xs.x, a, o)
         interval = xs.x.item(1)
         regular = first.is_regular(interval)
         models = self._models(first.period if regular else interval)

@@ -174,7 +174,7 @@ class SystemBelief(SystemRegression):
     def plain_event(self, x: ArrayLike, a: ArrayLike, o: Any) -> tuple[Any, Any, Any]:
         """Return a valid event in plain values, or raise an error; for known costs only."""
         if not self.costs.known:
-            raise MissingCapability("a belief about a changing plant needs known costs")
+            raise MissingCapability("a changing plant needs known costs: give Q and R")
         v, u, y, _ = self._event(x, a, o)
         return v.tolist(), u.tolist(), y.tolist()
 

@@ -226,10 +226,9 @@ class KnownCosts(Saved):
 
     def merge(self, other: object) -> None:
         """Check that `other` has the same costs; nothing changes."""
-        if not isinstance(other, KnownCosts) or not all(
-            map(np.array_equal, self._costs, other._costs)
-        ):
-            raise IncompatibleState("beliefs can be merged only if their known costs are equal")
+        same = isinstance(other, KnownCosts) and all(map(np.array_equal, self._costs, other._costs))
+        if not same:
+            raise IncompatibleState(f"cannot merge: both beliefs must know the costs {self._costs}")
 
 
 class CostBelief(Saved):

@@ -123,7 +123,7 @@ class RegulatorBelief(SystemBelief):
         n, m, (Q, _) = self.states, self.inputs, self.costs.mean()
         self._weights = weights = as_start(integral, n, "integral")
         if not (weights >= 0.0).all():
-            raise InvalidSystem(f"integral={weights.tolist()}: expected n weights of at least 0")
+            raise InvalidSystem(f"integral={weights.tolist()}: expected {n} weights, each ≥ 0")
         self._integrated = np.flatnonzero(weights)
         #: Q with the weights of the integrals, and the backup gain, 0 by default.
         self._Q = np.diag(np.concatenate([np.zeros(n), weights[self._integrated]]))

@@ -23,14 +23,7 @@ import numpy as np
 from bayescontrol import kernels
 from bayescontrol._arrays import Arrays, BoolArray
 from bayescontrol._support.names import Names
-from bayescontrol._support.saved import (
-    Copied,
-    Saved,
-    SavedArrays,
-    checked_array,
-    damaged,
-    declare,
-)
+from bayescontrol._support.saved import Copied, Saved, SavedArrays, checked_array, damaged, declare
 from bayescontrol._support.values import pack, unpack
 from bayescontrol.errors import BadEvidence, IncompatibleState, InvalidTable, UnknownAction
 
