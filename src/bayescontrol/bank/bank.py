@@ -223,12 +223,14 @@ class Bank:
                 "use Supervisor(FiniteBelief(modes))"
             )
         if mode.signals != first.signals:
-            raise InvalidSystem(f"{label} has other inputs, outputs or disturbances than mode 0")
+            raise InvalidSystem(f"{label} has {mode.signals}, but mode 0 has {first.signals}")
         if not first.is_regular(mode.period):
             raise InvalidSystem(f"{label} has dt={mode.period:g}, mode 0 has dt={first.period:g}")
         if not np.array_equal(mode.limits, first.limits):
+            limits = [np.array(each.limits).tolist() for each in (mode, first)]
             raise InvalidSystem(
-                f"{label} has other limits than mode 0, but all modes share one actuator"
+                f"{label} has the limits {limits[0]}, but mode 0 has {limits[1]}: all modes of a "
+                "bank share one actuator"
             )
 
     def _require_same_states(self, declared: bool) -> None:

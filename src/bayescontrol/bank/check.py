@@ -261,18 +261,16 @@ class _Checker:
     ) -> None:  # fmt: skip
         g = bank.signals
         self.bank, self.modes, self.seed = bank, bank.modes, as_seed(seed)
-        self.Q, self.R = (
-            as_covariance(value, size, what, power=1)
-            for value, size, what in ((Q, g.outputs, "Q"), (R, g.inputs, "R"))
-        )
+        self.Q = as_covariance(Q, g.outputs, "Q", power=1)
+        self.R = as_covariance(R, g.inputs, "R", power=1)
         self.output_limits = None if output_limits is None else as_limits(output_limits, g.outputs)
         self.odds = require_between("odds", odds, 1.0, math.inf, ends="()")
         self.runs, self.horizon = as_integer("runs", runs, 2), as_integer("horizon", horizon, 10)
         self.half, self.is_linear = self.horizon // 2, all(map(is_linear, bank.modes))
-        x, rows, nothing = bank.first_signals(), [], (np.zeros(g.inputs), np.zeros(g.outputs))
+        x, rows, event = bank.first_signals(), [], (np.zeros(g.inputs), np.zeros(g.outputs))
         for _ in range(self.horizon):
             rows.append([*x[g.setpoint], *x[g.setpoint_before], *x[g.disturbance], 1.0])
-            x = bank.next_signals(x, *nothing)
+            x = bank.next_signals(x, *event)  # input and output have no effect on these signals
         self.signals = np.array(rows)
         changing = np.flatnonzero((self.signals != self.signals[-1]).any(axis=1))
         #: Steps until signals are constant, or half of the horizon if they never are.

@@ -95,7 +95,7 @@ class ExtendedMode(FilterMode):
 
     def step_filter(self, xs: SituatedState, a: Any, o: Any) -> tuple[FloatArray, FloatArray]:
         """Return ln P(y | past, u) and the next state, linearised at the estimate."""
-        v, y = self.events(xs.x, a, o)
+        v, y = self.inputs_and_output(xs.x, a, o)
         self.require_interval(xs.x.item(1))
         at = 1 + 2 * self.signals.outputs
         x, v = xs.s[at : at + self.states], v[:-1]

@@ -105,13 +105,13 @@ class FittedPlant(NamedTuple):
 
         With equal prior probabilities they are a bank for a plant like that of the log.
         """
-        stream, d = as_stream(seed), len(self.precision)
-        p = len(self.noise)
-        spread, residual = np.linalg.inv(np.linalg.cholesky(self.precision)), self.scatter
-        drawn = []
+        stream, (p, d), drawn = as_stream(seed), self.coefficients.shape, []
+        spread, whiten = (
+            np.linalg.inv(np.linalg.cholesky(part)) for part in (self.precision, self.scatter)
+        )
         for m in range(as_integer("count", count, 1)):
             # S⁻¹ is Wishart: a sum of `dof` squares.
-            N = stream.normal(size=(self.dof, p)) @ np.linalg.inv(np.linalg.cholesky(residual))
+            N = stream.normal(size=(self.dof, p)) @ whiten
             S = np.linalg.inv(N.T @ N)
             S = 0.5 * (S + S.T)
             error = spread.T @ stream.normal(size=(d, p)) @ np.linalg.cholesky(S).T
@@ -137,7 +137,7 @@ class FittedPlant(NamedTuple):
         drift[:p] = mean - coefficients @ regressors
         fixed: Any = {"dt": self.period, "process_noise": W, "drift": drift}
         if fixed.keys() & options.keys():
-            raise InvalidSystem(f"{', '.join(fixed)} of a fitted plant come from the log")
+            raise InvalidSystem(f"omit {', '.join(fixed)}: they come from the log")
         moments = self.precision / (self.dof + coefficients.shape[1] + 1)  # those of the log
         options = {
             "start": regressors[lags], "start_noise": moments[np.ix_(lags, lags)],
@@ -273,7 +273,10 @@ def whiteness(mode: PlantMode, log: Any, lags: int = 20) -> Whiteness:
     u, y = _columns(log)
     n, p = mode.states, mode.signals.outputs
     if u.shape[1] != mode.signals.inputs or y.shape[1] != p or mode.signals.disturbances:
-        raise InvalidSystem(f"the log does not fit {mode!r}: it has other inputs or outputs")
+        raise InvalidSystem(
+            f"the log has {u.shape[1]} inputs and {y.shape[1]} outputs, which does not fit "
+            f"{mode!r} with {mode.signals}"
+        )
     known = np.asarray(np.isfinite(y).all(axis=1))
     T = int(known.sum())
     if 4 * as_integer("lags", lags, 1) > T:

@@ -44,20 +44,19 @@ class LinearLoop:
 
         modes, g = bank.modes, bank.signals
         self.plant, self.mode = modes[j], modes[c]
-        self.controller = _matrix(self.mode)
+        self.controller = _controller_matrix(self.mode)
         self.factors = [kernels.regression.factor(noise) for noise in (self.plant.W, self.plant.V)]
         self.A, self.C, self.W, self.V = (
             block_diag(*(getattr(mode, name) for mode in modes)) for name in "ACWV"
         )
         self.B = np.vstack([np.hstack([mode.B, mode.E]) for mode in modes])
         self.D = np.vstack([mode.D for mode in modes])
-        self.k, self.c = (
-            np.concatenate([mode.constants[i] for mode in modes])[None] for i in range(2)
-        )
-        stationary = [mode.stationary[2] for mode in modes]
-        given = [mode.start_noise for mode in modes]
-        Sigma = [S if start is None else start for S, start in zip(stationary, given, strict=True)]
-        self.Sigma, self.stationary = block_diag(*Sigma), block_diag(*stationary)
+        constants = zip(*(mode.constants for mode in modes), strict=True)
+        self.k, self.c = (np.concatenate(parts)[None] for parts in constants)
+        #: Σ of all filters in the long run, and at the start.
+        self.stationary = block_diag(*(mode.stationary[2] for mode in modes))
+        starts = (m.stationary[2] if m.start_noise is None else m.start_noise for m in modes)
+        self.Sigma = block_diag(*starts)
         before = sum(mode.states for mode in modes[:c])
         self.x_hat = slice(before, before + self.mode.states)
         x_hat = np.concatenate([mode.x0 for mode in modes])
@@ -65,8 +64,10 @@ class LinearLoop:
         start = [self.plant.x0, x_hat, bank.first_signals()[g.u], y, y]
         noises, signals = self.plant.states + g.outputs, 2 * g.outputs + g.disturbances + 1
         sizes = [*map(len, start), 2 * g.outputs, g.disturbances, 1, self.plant.states, g.outputs]
+        #: The first z, and where each part of [z, signals, noise] ends, see `step`.
         self.start, self.ends = np.concatenate(start), np.cumsum(sizes)
         self.u = slice(self.ends[1], self.ends[2])
+        #: Where z, the signals and the noise end.
         self.rows = np.cumsum([len(self.start), signals, noises])
 
     def gains(self, Sigma: FloatArray) -> tuple[FloatArray, ...]:
@@ -155,7 +156,7 @@ class LinearLoop:
             yield -0.5 * (squares + log_det), y, u
 
 
-def _matrix(mode: PlantMode) -> FloatArray:
+def _controller_matrix(mode: PlantMode) -> FloatArray:
     """Return the controller as a matrix, from its answers to 0 and to unit vectors."""
     g, zero = mode.signals, np.zeros(mode.signals.outputs)
     sizes = [g.outputs, g.outputs, g.disturbances, g.inputs, mode.states, g.outputs, g.outputs]

@@ -57,17 +57,16 @@ class Filters:
     """Base class of one filter and of a bank of filters: each step is computed once."""
 
     uses_situation = True
+    #: step_filter(xs, a, o): ln P(y | past, u) and the next states, one row per filter.
+    step_filter: Callable[[SituatedState, Any, Any], tuple[FloatArray, FloatArray]]
+    #: The arguments of the last `log_likelihoods`, and the next states.
     _last: tuple[tuple[Any, ...], FloatArray] | None = None
-
-    def step_filter(self, xs: SituatedState, a: Any, o: Any) -> tuple[FloatArray, FloatArray]:
-        """Return ln P(y | past, u) and the next states, one row per filter."""
-        raise NotImplementedError
 
     def log_likelihoods(self, xs: SituatedState, a: Any, o: Any) -> FloatArray:
         """Return ln P(y | m, past, u) for all filters; keep the next states for `advance`."""
         log_p, states = self.step_filter(xs, a, o)
         # One assignment: agents in other threads may share this object.
-        self._last = (*xs, _as_given(a), o), states
+        self._last = (*xs, a, o), states
         if not abs(log_p[0]) < math.inf:
             as_vector(np.atleast_1d(o), np.size(o), "the output")  # raises if o is not finite
         return log_p
@@ -75,7 +74,7 @@ class Filters:
     def advance(self, xs: SituatedState, a: Any, o: Any) -> FloatArray:
         """Return the states of all filters after input a and output o; o may be `MISSING`."""
         last, self._last = self._last, None
-        if last is not None and all(map(is_, last[0], (*xs, _as_given(a), o))):
+        if last is not None and all(map(is_, last[0], (*xs, a, o))):
             return last[1]
         return self.step_filter(xs, a, o)[1]
 
@@ -158,13 +157,13 @@ class FilterMode(Filters):
     def act(self, xs: SituatedState, rng: StreamLike) -> Any:
         """Return the input of the controller within its limits; a float if there is one input."""
         (x, s), g, p = xs, self.signals, self.signals.outputs
-        at = 1 + 2 * p
-        u = self.controller(
-            Loop(
-                int(x[0]), x[g.setpoint], x[g.setpoint_before], x[g.disturbance], x[g.u],
-                x[g.measured], s[at : at + self.states], s[1 : 1 + p], s[1 + p : at],
-            )
+        at = 1 + 2 * p  # the place of the estimated state in s
+        loop = Loop(
+            k=int(x[0]), setpoint=x[g.setpoint], setpoint_before=x[g.setpoint_before],
+            disturbance=x[g.disturbance], u=x[g.u], measured=x[g.measured],
+            x=s[at : at + self.states], y=s[1 : 1 + p], y_before=s[1 + p : at],
         )  # fmt: skip
+        u = self.controller(loop)
         try:
             v = self.limited(u)
         except BadEvidence:
@@ -175,7 +174,7 @@ class FilterMode(Filters):
         return v.item() if g.inputs == 1 else v
 
     def limited(self, u: Any) -> FloatArray:
-        """Return the input within the limits of the actuator; a `LimitedInput` is already."""
+        """Validate an input and limit it to the range of the actuator, unless that is done."""
         if type(u) is LimitedInput:
             return u.u
         (low, high), given = self.limits, _vector(u, self.signals.inputs, "the input")
@@ -199,7 +198,7 @@ class FilterMode(Filters):
         """Return the state of the filter after input a and output o; o may be `MISSING`."""
         return np.asarray(super().advance(xs, a, o)[0])
 
-    def events(self, x: FloatArray, a: Any, o: Any) -> tuple[FloatArray, FloatArray]:
+    def inputs_and_output(self, x: FloatArray, a: Any, o: Any) -> tuple[FloatArray, FloatArray]:
         """Return v = (u, d, 1), and y, which is the last output if o is missing."""
         g = self.signals
         if getattr(x, "shape", None) != (g.size,):
@@ -307,9 +306,8 @@ class PlantMode(FilterMode):
             raise InvalidSystem(
                 f"operating_point={operating_point!r}: expected a pair, (input, output)"
             ) from None
-        self.u0, self.y0 = (
-            as_constant(v, k, "operating_point") for v, k in ((u0, inputs), (y0, p))
-        )
+        self.u0 = as_constant(u0, inputs, "operating_point")
+        self.y0 = as_constant(y0, p, "operating_point")
         self.drift = as_constant(drift, n, "drift")
         #: The constants of x' and y: x' = A x + B (u - u₀) + drift, y = C x' + D (u - u₀) + y₀.
         self.constants = self.drift - self.B @ self.u0, self.y0 - self.D[:, :inputs] @ self.u0
@@ -419,14 +417,14 @@ class PlantMode(FilterMode):
             scale, q = interval / self.period, self.signals.inputs
             A, B, *_ = sampled(self._continuous, interval)
             k, W = scale * self.drift - B[:, :q] @ self.u0, scale * W
-        both, rows = (0, room - self.states), ((0, room - self.states), (0, 0))
-        W, C, D = np.pad(W, both), np.pad(self.C, rows[::-1]), np.hstack([self.D, c[:, None]])
-        F = np.hstack([np.pad(A, both), np.pad(np.hstack([B, k[:, None]]), rows)])
+        square, rows = (0, room - self.states), ((0, room - self.states), (0, 0))  # for `np.pad`
+        W, C, D = np.pad(W, square), np.pad(self.C, rows[::-1]), np.hstack([self.D, c[:, None]])
+        F = np.hstack([np.pad(A, square), np.pad(np.hstack([B, k[:, None]]), rows)])
         p, size = D.shape[0], F.shape[1]
         T, log_det, Sigma = np.zeros((room + 2 * p, size + p)), math.nan, np.zeros_like(W)
         if self.stationary is not None and self.nu == math.inf:
             L, S, Sigma = self.stationary
-            log_det, L, Sigma = np.linalg.slogdet(S)[1], np.pad(L, rows), np.pad(Sigma, both)
+            log_det, L, Sigma = np.linalg.slogdet(S)[1], np.pad(L, rows), np.pad(Sigma, square)
             ahead = np.pad(F, ((0, 0), (0, p)))  # x⁻ from (x̂, v, y)
             feedthrough = np.pad(D, ((0, 0), (room, p)))
             error = np.eye(p, size + p, size) - C @ ahead - feedthrough
@@ -458,22 +456,17 @@ class FilterBank(Filters):
     def __init__(self, modes: Sequence[PlantMode]) -> None:
         self._modes, self._room = list(modes), max(mode.states for mode in modes)
         self.names = [mode.name or f"m{m}" for m, mode in enumerate(modes)]
-        self._regular = self._stack(modes[0].period)
-        self._irregular: dict[float, Any] = {}
+        self._cache: dict[float, Any] = {}
 
     def _models(self, interval: float) -> Any:
-        """Return the models for an interval; at most 64 are kept."""
-        models = self._irregular.get(interval)
+        """Return the models of all modes for a sampling interval; at most 64 are cached."""
+        models = self._cache.get(interval)
         if models is None:
-            models = self._stack(interval)
-            if len(self._irregular) >= 64:
-                self._irregular.clear()
-            self._irregular[interval] = models
+            models = stacked([mode.models(interval, self._room) for mode in self._modes])
+            if len(self._cache) >= 64:
+                self._cache.clear()
+            self._cache[interval] = models
         return models
-
-    def _stack(self, interval: float) -> Any:
-        """Return the models of all modes for a sampling interval."""
-        return stacked([mode.models(interval, self._room) for mode in self._modes])
 
     def __len__(self) -> int:
         return len(self._modes)
@@ -488,10 +481,10 @@ class FilterBank(Filters):
     def step_filter(self, xs: SituatedState, a: Any, o: Any) -> tuple[FloatArray, FloatArray]:
         """Return ln P(y | m, past, u) and the next states, one row per mode."""
         first = self._modes[0]
-        v, y = first.events(xs.x, a, o)
+        v, y = first.inputs_and_output(xs.x, a, o)
         interval = xs.x.item(1)
         regular = first.is_regular(interval)
-        models = self._regular if regular else self._models(interval)
+        models = self._models(first.period if regular else interval)
         return run_filters(models, xs.s, v, y, o is MISSING, regular)
 
     def mix(self, states: FloatArray, flow: FloatArray) -> FloatArray:
@@ -560,11 +553,6 @@ def run_filters(
     if not may_be_steady or not run.steady_step(models.T, models.log_det, states, v, y, new, log_p):
         run.step(models, states, v, y, missing, regular, new, log_p)
     return log_p, new
-
-
-def _as_given(a: Any) -> Any:
-    """Return the input as the caller gave it."""
-    return a.given if type(a) is LimitedInput else a
 
 
 def _vector(value: Any, size: int, what: str) -> FloatArray:

@@ -113,10 +113,7 @@ class LinearAgent(ControlRule[LinearMode, FloatArray, FloatArray, Any]):
     warm_up = 0
 
     def __init__(
-        self,
-        belief: SystemBelief,
-        start: ArrayLike | None = None,
-        schedule: Schedule = every_step,
+        self, belief: SystemBelief, start: ArrayLike | None = None, schedule: Schedule = every_step
     ) -> None:
         super().__init__(belief, as_start(start, belief.states), next_state, schedule)
 

@@ -134,19 +134,16 @@ class SystemBelief(SystemRegression):
         prior: SystemPrior | None = None,
         tries: int = 100,
     ) -> None:
-        self.costs: KnownCosts | CostBelief
-        if isinstance(costs, CostBelief):
-            self.costs = costs.copy()
-        else:
-            self.costs = KnownCosts(as_costs(*costs))
+        self.costs: KnownCosts | CostBelief = (
+            costs.copy() if isinstance(costs, CostBelief) else KnownCosts(as_costs(*costs))
+        )
         n, m = self.costs.n, self.costs.m
         self.tries = as_integer("tries", tries, 1, InvalidPrior)
         super().__init__(n, m, SystemPrior() if prior is None else prior)
         #: V with W = VᵀV if the noise is known, else None.
         self.noise_factor: FloatArray | None = None
         if noise is not None:
-            self.noise_factor = np.empty((n, n))
-            kernels.regression.cholesky(as_definite(noise, n, "the noise"), self.noise_factor)
+            self.noise_factor = kernels.regression.factor(as_definite(noise, n, "the noise"))
         self._room = kernels.riccati.room(n, m)
         self._last: LinearMode | None = None
         self._diagonal = self.R.diagonal().copy()
@@ -177,7 +174,7 @@ class SystemBelief(SystemRegression):
     def plain_event(self, x: ArrayLike, a: ArrayLike, o: Any) -> tuple[Any, Any, Any]:
         """Return a valid event in plain values, or raise an error; for known costs only."""
         if not self.costs.known:
-            raise MissingCapability("a belief about a changing plant needs known costs")
+            raise MissingCapability("a changing plant needs known costs: give Q and R")
         v, u, y, _ = self._event(x, a, o)
         return v.tolist(), u.tolist(), y.tolist()
 
@@ -297,14 +294,10 @@ class SystemBelief(SystemRegression):
 
     def loop_mode(self) -> "kernels.lqr.LinearModeArrays":
         """Return a copy of the last mode for the kernels; empty arrays if there is none."""
-        last, blank = self._last, self._blank()
-        return (
-            blank
-            if last is None
-            else kernels.lqr.LinearModeArrays(
-                *(getattr(last, name).copy() for name in blank._fields)
-            )
-        )
+        if self._last is None:
+            return self._blank()
+        arrays = kernels.lqr.LinearModeArrays
+        return arrays(*(getattr(self._last, name).copy() for name in arrays._fields))
 
     def loop_scratch(self) -> "kernels.lqr.Rooms":
         """Return the scratch arrays of the loop, with diag R at the last draw."""

@@ -79,9 +79,7 @@ class SystemPrior:
             Psi = as_definite(_filled(self.scatter, np.eye(n)), n, "the prior scatter")
         except InvalidSystem as error:
             raise InvalidPrior(str(error)) from None
-        R, S = np.empty((d, d)), np.empty((n, n))
-        kernels.regression.cholesky(Lambda, R)
-        kernels.regression.cholesky(Psi, S)
+        R, S = kernels.regression.factor(Lambda), kernels.regression.factor(Psi)
         F = np.zeros((d + n, d + n))
         F[:d, :d], F[:d, d:], F[d:, d:] = R, R @ mean.T, S
         return F
@@ -199,8 +197,7 @@ class KnownCosts(Saved):
     """Known Q and R, with the interface of a `CostBelief`."""
 
     saved_fields = declare(
-        Fixed("Q", lambda costs: costs.mean().Q),
-        Fixed("R", lambda costs: costs.mean().R),
+        Fixed("Q", lambda costs: costs.mean().Q), Fixed("R", lambda costs: costs.mean().R)
     )
 
     known = True
@@ -229,10 +226,9 @@ class KnownCosts(Saved):
 
     def merge(self, other: object) -> None:
         """Check that `other` has the same costs; nothing changes."""
-        if not isinstance(other, KnownCosts) or not all(
-            map(np.array_equal, self._costs, other._costs)
-        ):
-            raise IncompatibleState("beliefs can be merged only if their known costs are equal")
+        same = isinstance(other, KnownCosts) and all(map(np.array_equal, self._costs, other._costs))
+        if not same:
+            raise IncompatibleState(f"cannot merge: both beliefs must know the costs {self._costs}")
 
 
 class CostBelief(Saved):
@@ -276,8 +272,7 @@ class CostBelief(Saved):
     def learn(self, x: FloatArray, u: FloatArray, cost: float | None) -> None:
         """Learn from one observed cost. An error changes nothing."""
         (phi, c), fit = self.check(x, u, cost), self._fit
-        scale = 1.0 / self.noise
-        kernels.regression.absorb(fit.R[0], fit.z[0], phi, scale, c / self.noise, fit.v)
+        kernels.regression.absorb(fit.R[0], fit.z[0], phi, 1.0 / self.noise, c / self.noise, fit.v)
         self.count += 1
 
     def check(self, x: FloatArray, u: FloatArray, cost: float | None) -> tuple[FloatArray, float]:
@@ -328,7 +323,10 @@ class CostBelief(Saved):
             raise IncompatibleState("cannot merge known costs with costs that are learned")
         same_settings = (self.n, self.m, self.noise) == (other.n, other.m, other.noise)
         if not same_settings or not self._fit.same_prior(other._fit):
-            raise IncompatibleState("costs can be merged only with equal sizes, noise and priors")
+            raise IncompatibleState(
+                f"cannot merge {other!r} of noise {other.noise:g} with {self!r} of noise "
+                f"{self.noise:g}: they need equal sizes, noise and priors"
+            )
         self._fit.merge(other._fit)
         self.count += other.count
 

@@ -121,9 +121,9 @@ class RegulatorBelief(SystemBelief):
     ) -> None:
         super().__init__(costs, noise=noise, prior=prior, tries=tries)
         n, m, (Q, _) = self.states, self.inputs, self.costs.mean()
-        weights = as_start(integral, n, "integral")
+        self._weights = weights = as_start(integral, n, "integral")
         if not (weights >= 0.0).all():
-            raise InvalidSystem(f"integral={weights.tolist()}: expected n weights of at least 0")
+            raise InvalidSystem(f"integral={weights.tolist()}: expected {n} weights, each ≥ 0")
         self._integrated = np.flatnonzero(weights)
         #: Q with the weights of the integrals, and the backup gain, 0 by default.
         self._Q = np.diag(np.concatenate([np.zeros(n), weights[self._integrated]]))
@@ -132,7 +132,6 @@ class RegulatorBelief(SystemBelief):
         if backup is not None:
             self._backup[:, :n] = as_matrix(backup, (m, n), "backup")
         self.limits, self.setpoint = as_limits(limits, m), as_start(setpoint, n, "setpoint")
-        self._weights = weights
         #: The cost of the states until the scale was known, g, and the number of observations when
         #: the scale became known: 0 before, -1 if the prior is given.
         self.memory = np.array([0.0, 0.0, 0.0 if is_learned(prior) else -1.0])

@@ -3,12 +3,7 @@
 from bayescontrol.mdp.gibbs import ADAPTIVE, GibbsBelief, GibbsMDP, GibbsPrior, QValues
 from bayescontrol.mdp.maze import Maze
 from bayescontrol.mdp.modes import MDPModes
-from bayescontrol.mdp.planning import (
-    Plan,
-    gain_and_bias,
-    policy_iteration,
-    stationary_distribution,
-)
+from bayescontrol.mdp.planning import Plan, gain_and_bias, policy_iteration, stationary_distribution
 from bayescontrol.mdp.table import MDP, MDPEnvironment, Step, chain_mdp, random_mdp
 
 __all__ = [

@@ -50,7 +50,6 @@ from bayescontrol.record import Record
 from bayescontrol.rule import ControlRule
 from bayescontrol.schedules import Schedule, every_step
 from bayescontrol.seeding import Stream, StreamLike, require_stream, state_of
-from bayescontrol.situations import follows_state
 
 #: Larger rewards and hyperparameters are rejected, because their squares could overflow.
 LARGEST = 1e100
@@ -336,7 +335,7 @@ class GibbsBelief(Saved):
             agent.x == environment.x
             and agent.belief.prior.precision != "learned"
             and agent.schedule is every_step
-            and agent.advance in (next_state, advance)
+            and agent.advance is advance
             and list(agent.belief.ledger.actions) == list(mdp.actions)
             and bool((np.abs(mdp.rewards) <= LARGEST).all())
         )
@@ -390,16 +389,6 @@ class GibbsBelief(Saved):
             f"GibbsBelief({len(self.ledger)} states, {len(self.ledger.actions)} actions after "
             f"{self.count} transitions: ρ = {self.rho:.4g})"
         )
-
-
-@follows_state
-def next_state(x: Any, a: Any, o: Any) -> Any:
-    """T(x, a, o) = y for o = (r, y); malformed observations leave the state unchanged."""
-    try:
-        _, y = o
-    except (TypeError, ValueError):
-        return x  # the belief raises the error
-    return y
 
 
 def _run(agent: Any, environment: MDPEnvironment, steps: int, p: Stream, q: Stream) -> Record:
@@ -555,7 +544,7 @@ class GibbsMDP:
 
     def agent(self, *, schedule: Schedule = every_step) -> ControlRule[QValues, Any, Any, Any]:
         """Return the control rule over modes (Q, ρ) in the first state."""
-        return ControlRule(self._prior_belief.copy(), self.start, next_state, schedule)
+        return ControlRule(self._prior_belief.copy(), self.start, advance, schedule)
 
     def environment(self, mdp: MDP) -> MDPEnvironment:
         """Return the environment with these true transitions and rewards, in the first state.

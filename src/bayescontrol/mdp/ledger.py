@@ -15,6 +15,7 @@ Everything else is computed from these, bit for bit. Inconsistent arrays are rej
 """
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from itertools import compress
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,14 +23,7 @@ import numpy as np
 from bayescontrol import kernels
 from bayescontrol._arrays import Arrays, BoolArray
 from bayescontrol._support.names import Names
-from bayescontrol._support.saved import (
-    Copied,
-    Saved,
-    checked_array,
-    damaged,
-    declare,
-    require_arrays,
-)
+from bayescontrol._support.saved import Copied, Saved, SavedArrays, checked_array, damaged, declare
 from bayescontrol._support.values import pack, unpack
 from bayescontrol.errors import BadEvidence, IncompatibleState, InvalidTable, UnknownAction
 
@@ -66,9 +60,7 @@ class Ledger(Saved):
     """
 
     saved_fields = declare(
-        Copied("places"),
-        Copied("evidence", nested=True),
-        Copied("chain", nested=True),
+        Copied("places"), Copied("evidence", nested=True), Copied("chain", nested=True)
     )
 
     def __init__(
@@ -155,7 +147,7 @@ class Ledger(Saved):
 
     def actions_of(self, x: Any) -> list[Any]:
         """Return the actions available in state x, which may be unknown."""
-        return [a for a, usable in zip(self.actions, self.available(x), strict=True) if usable]
+        return list(compress(self.actions, self.available(x)))
 
     def action(self, a: Any, x: Any) -> int:
         """Return the index of action a; if there is none, raise an error that names state x."""
@@ -278,7 +270,7 @@ class Ledger(Saved):
 
         Another state raises IncompatibleState and changes nothing.
         """
-        require_arrays(arrays, ("states", "actions", "offered", "known", "successor"))
+        arrays = SavedArrays(arrays)
         states, actions = unpack(arrays["states"]), unpack(arrays["actions"])
         if actions != list(self.actions):
             raise IncompatibleState(
@@ -286,21 +278,17 @@ class Ledger(Saved):
             )
         if self.declared and states != list(self.places):
             raise IncompatibleState(
-                f"the saved states {arrays['states']} differ from the declared states of this "
-                "belief"
+                f"the saved state has the states {states}, this belief declares {list(self.places)}"
             )
         _require_valid(arrays, states, len(actions))
         new = Ledger(actions, (1.0, 1.0, 1.0))  # without states
         new.evidence.prior[:] = self.evidence.prior
         for x, row in zip(states, arrays["offered"], strict=True):
             if not np.array_equal(self.available(x), row):
-                saved_actions = [
-                    a for a, is_offered in zip(actions, row, strict=True) if is_offered
-                ]
                 raise IncompatibleState(
-                    f"state {x!r} was saved with the actions {saved_actions}, and offers "
-                    f"{self.actions_of(x)} here: create the belief with the `allowed` of the saved "
-                    "one"
+                    f"state {x!r} was saved with the actions {list(compress(actions, row))}, and "
+                    f"offers {self.actions_of(x)} here: create the belief with the `allowed` of "
+                    "the saved one"
                 )
             new.add_state(x, 0.0, row)
         end = np.cumsum(arrays["known"])
@@ -340,13 +328,12 @@ def _require_valid(arrays: Arrays, states: object, actions: int) -> None:
             f"the saved states {arrays['states']} are not a list of distinct states"
         )
     size = len(states)
-    pairs, transitions = (size * actions,), arrays["successor"].shape
-    shapes: dict[str, tuple[int, ...]] = dict.fromkeys(("r", "scatter"), pairs)
-    shapes |= dict.fromkeys(("times", "rewards"), transitions)
-    sampler = {"Q": (size, actions), "M": (size,), "scalars": (SCALARS,)}
-    shapes |= {f"sampler/{name}": shape for name, shape in sampler.items()}
-    shapes |= {"known": pairs, "successor": transitions, "offered": (size, actions)}
-    require_arrays(arrays, shapes)
+    table, pairs, transitions = (size, actions), (size * actions,), arrays["successor"].shape
+    shapes: dict[str, tuple[int, ...]] = {
+        "r": pairs, "scatter": pairs, "times": transitions, "rewards": transitions,
+        "sampler/Q": table, "sampler/M": (size,), "sampler/scalars": (SCALARS,),
+        "known": pairs, "successor": transitions, "offered": table,
+    }  # fmt: skip
     dtypes = {"known": np.int64, "successor": np.int64, "offered": np.bool_}
     for name, shape in shapes.items():
         checked_array(arrays, name, dtypes.get(name, np.float64), shape)

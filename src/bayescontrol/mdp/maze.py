@@ -174,6 +174,7 @@ class Maze:
         self.goals = [x for x, cell in enumerate(self.cells) if self[cell] == "G"]
 
     def _check(self, layout: str) -> None:
+        """Raise `InvalidTable` if the map is not valid."""
         if not self.rows or (len(self.rows) == 1 and not set(self.rows[0]) <= set(".#Gn|")):
             raise InvalidTable(
                 f"unknown layout {layout!r}: give a map or one of {', '.join(LAYOUTS)}"

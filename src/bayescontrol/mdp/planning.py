@@ -189,6 +189,8 @@ def gain_and_bias(mdp: MDP, policy: ArrayLike) -> Evaluation:
     >>> gain_and_bias(mdp, [1, 0]).gain, gain_and_bias(mdp, [0, 0]).gain
     (array([1., 1.]), array([0., 1.]))
     """
+    from scipy.sparse import eye_array
+
     P, r = induced(mdp, policy)
     X = len(r)
     gain, bias = np.zeros(X), np.zeros(X)
@@ -202,7 +204,7 @@ def gain_and_bias(mdp: MDP, policy: ArrayLike) -> Evaluation:
         classes.append(RecurrentClass(states, probability, rho))
     t = np.flatnonzero(transient)
     if t.size:
-        solve = _Solver(_identity(t.size) - P[t][:, t])
+        solve = _Solver(eye_array(t.size, format="csr") - P[t][:, t])
         gain[t] = solve(P[t] @ gain)  # gain and bias are still 0 on t here
         bias[t] = solve(r[t] - gain[t] + P[t] @ bias)
     return Evaluation(gain, bias, tuple(classes))
@@ -216,12 +218,6 @@ def stationary_distribution(mdp: MDP, policy: ArrayLike) -> tuple[RecurrentClass
     [array([1., 0.]), array([0., 1.])]
     """
     return gain_and_bias(mdp, policy).classes
-
-
-def _identity(n: int) -> Any:
-    from scipy.sparse import eye_array
-
-    return eye_array(n, format="csr")
 
 
 class _Solver:
@@ -241,12 +237,13 @@ class _Solver:
 
 def _evaluate_recurrent(P: Any, r: FloatArray) -> tuple[float, FloatArray, FloatArray]:
     """Return ρ, h and d of an irreducible chain."""
-    from scipy.sparse import csr_array, hstack
+    from scipy.sparse import csr_array, eye_array, hstack
 
     n = len(r)
     if n == 1:
         return float(r[0]), np.zeros(1), np.ones(1)
-    solve = _Solver(hstack([csr_array(np.ones((n, 1))), (_identity(n) - P)[:, 1:]]))
+    balance = eye_array(n, format="csr") - P
+    solve = _Solver(hstack([csr_array(np.ones((n, 1))), balance[:, 1:]]))
     h = solve(r)  # h[0] is the gain: the column of ones replaces that of state 0
     rho, h[0] = float(h[0]), 0.0
     d = solve(np.eye(1, n)[0], transposed=True)

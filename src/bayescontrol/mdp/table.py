@@ -14,6 +14,7 @@ import math
 import sys
 from collections.abc import Hashable, Sequence
 from functools import cached_property
+from itertools import compress
 from numbers import Real
 from typing import Any, ClassVar, NamedTuple
 
@@ -69,9 +70,13 @@ def step_record(
 
 
 @follows_state
-def advance(x: Any, a: Any, o: Step) -> Any:
-    """T(x, a, o) = y: the observed state is the next situation."""
-    return o.state
+def advance(x: Any, a: Any, o: Any) -> Any:
+    """T(x, a, o) = y for o = (r, y); malformed observations leave the state unchanged."""
+    try:
+        _, y = o
+    except (TypeError, ValueError):
+        return x  # the belief raises the error
+    return y
 
 
 class MDPEnvironment:
@@ -249,11 +254,10 @@ class MDP:
         order = np.lexsort((r, y, -p, pair))
         pair, y, p, r = pair[order], y[order], p[order], r[order]
         total = np.bincount(pair, p, pairs)
-        off = offered[np.abs(total[offered] - 1.0) > TOLERANCE]
-        if off.size:
-            raise InvalidTable(
-                f"{self._pair_name(off[0])}: the probabilities sum to {total[off[0]]:.9g}, not to 1"
-            )
+        wrong = offered[np.abs(total[offered] - 1.0) > TOLERANCE]
+        if wrong.size:
+            pair_name, value = self._pair_name(wrong[0]), total[wrong[0]]
+            raise InvalidTable(f"{pair_name}: the probabilities sum to {value:.9g}, not to 1")
         #: Per pair x A + a: its first entry and its number of entries (0 if a is unavailable).
         self.size: IntArray = np.bincount(pair, minlength=pairs).astype(np.int64)
         self.first: IntArray = np.cumsum(self.size) - self.size
@@ -322,8 +326,7 @@ class MDP:
 
     def actions_in(self, x: Hashable) -> list[Any]:
         """Return the actions that are available in state x."""
-        offered = self.allowed[self.states.place(x)]
-        return [a for a, is_offered in zip(self.actions, offered, strict=True) if is_offered]
+        return list(compress(self.actions, self.allowed[self.states.place(x)]))
 
     def outcomes(self, x: Hashable, a: Hashable) -> dict[Step, float]:
         """Return P(r, y | x, a) of every possible step, in order of falling probability."""

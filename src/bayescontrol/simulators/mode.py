@@ -66,24 +66,21 @@ class SimulatorNoise:
     def log_density(self, o: Any, mean: Any) -> float:
         """Return ln N(o; mean, diag s²); a number is one component."""
         o, mean = _components(o, "the observation"), _components(mean, "the simulated step")
-        d = len(mean)
-        inverse, log_scale = self._inverse, self._log_scale
-        if len(inverse) == 1:
-            inverse, log_scale = inverse * d, log_scale * d
+        d, sizes = len(mean), len(self._inverse)
         if len(o) != d:
             raise BadEvidence(
                 f"the observation has {len(o)} components, but the simulated step has {d}"
             )
-        if len(inverse) != d:
+        if sizes not in (1, d):
             raise BadEvidence(
                 f"{self!r} does not fit an observation of {d} components: give one std, or {d}"
             )
-        squares = 0.0
+        squares, repeats = 0.0, d // sizes  # one standard deviation holds for all components
         values = o.tolist() if isinstance(o, np.ndarray) else o
-        for o_i, mean_i, w in zip(values, mean, inverse, strict=True):
+        for o_i, mean_i, w in zip(values, mean, self._inverse * repeats, strict=True):
             z = (o_i - mean_i) * w
             squares += z * z
-        return float(-0.5 * squares - log_scale - 0.5 * d * _LN_2PI)
+        return float(-0.5 * squares - self._log_scale * repeats - 0.5 * d * _LN_2PI)
 
     def log_bound(self, o: Any, mean: Any) -> float:
         """Return ln max_v N(o; mean, diag v) over σ² ≤ v ≤ σ² + φ²; ∞ if an exact hit is possible.
