@@ -321,8 +321,7 @@ class BayesOptimalBandit(Saved):
 
     format_name: ClassVar[str] = "BayesOptimalBandit"
     saved_fields = declare(
-        Array("prior", lambda agent: agent.plan.prior),
-        Array("counts", "_counts"),
+        Array("prior", lambda agent: agent.plan.prior), Array("counts", "_counts")
     )
 
     def __init__(self, plan: BanditPlan) -> None:

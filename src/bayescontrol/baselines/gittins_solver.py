@@ -327,15 +327,6 @@ def checked_problem(
     return GittinsProblem(alpha, beta, discount, pulls, lookahead)
 
 
-def _value_at_start(problem: GittinsProblem, sweep: "Sweep") -> float:
-    """Return an upper bound of D at the first state, (0, 0)."""
-    if sweep.b[0] == 0:
-        return float(sweep.near[0, 0])
-    d = float(sweep.near[1, 0]) if sweep.b[1] == 1 else 0.0  # after a success
-    mu = problem.alpha / problem.m0
-    return min((1.0 - problem.gamma) * (mu - sweep.lam) + problem.gamma * mu * d, 0.0)
-
-
 class _Search:
     """A search for the zero of D between `low` and `high`.
 
@@ -349,10 +340,15 @@ class _Search:
         self.right = (high, self._value(high))
 
     def _value(self, lam: float) -> float:
-        """Return an upper bound of D at the first state, for this λ."""
+        """Return an upper bound of D at the first state, (0, 0), for this λ."""
         self.workspace.open(lam, lam)
-        self.reuse = self.workspace.sweep(lam, self.reuse)
-        return _value_at_start(self.workspace.problem, self.reuse)
+        self.reuse = sweep = self.workspace.sweep(lam, self.reuse)
+        if sweep.b[0] == 0:
+            return float(sweep.near[0, 0])
+        after_success = float(sweep.near[1, 0]) if sweep.b[1] == 1 else 0.0
+        problem = self.workspace.problem
+        mu, gamma = problem.alpha / problem.m0, problem.gamma
+        return min((1.0 - gamma) * (mu - lam) + gamma * mu * after_success, 0.0)
 
     def close_in(self, width: float) -> tuple[float, float]:
         """Bracket the zero of the upper bound of D, then derive proven bounds of the true zero."""

@@ -33,13 +33,6 @@ from bayescontrol.statistics import mean_and_error
 ROUNDING = 1e-12
 
 
-def with_error(value: float, error: float) -> str:
-    """Format x ± its standard error: 0 if it is only rounding, omitted if infinite or NaN."""
-    if not error < math.inf:
-        return f"{value:.3g}"
-    return f"{value:.3g} ± {error if error > ROUNDING * abs(value) else 0.0:.2g}"
-
-
 class Rate(NamedTuple):
     """A divergence rate in nats per step, ± its standard error over the runs.
 
@@ -68,8 +61,10 @@ class Rate(NamedTuple):
         return math.ceil(self.runs * (3.0 * self.error / size) ** 2) if size > 0.0 else self.runs
 
     def __repr__(self) -> str:
+        error = self.error if self.error > ROUNDING * abs(self.mean) else 0.0
+        spread = f" ± {error:.2g}" if self.error < math.inf else ""
         return (
-            f"{with_error(self.mean, self.error)} nats per step "
+            f"{self.mean:.3g}{spread} nats per step "
             f"({counted(self.runs, 'run')} of {counted(self.steps, 'step')})"
         )
 
@@ -161,17 +156,17 @@ def follow_starts(
 
     `make_walk(run=i)` returns an independent walk for every i; the first i is `first_run`.
     """
-    evidence: list[float] = []  # of each start, in nats
+    nats_of_starts: list[float] = []
     blind = silent = stuck = 0
     act_differently = False
-    late = plan.wander_steps // 2
+    late = plan.wander_steps // 2  # a step counts as late after this one
     for run in range(first_run, first_run + plan.starts):
         walk = make_walk(run=run)
         everyone, t = range(len(walk.modes)), 0
         for _ in walk.turns(everyone, walk.chance.integers(plan.wander_steps + 1)):
             t += 1
             act_differently = act_differently or (t > late and walk.disagree())
-        if walk.ruled_out:
+        if walk.ruled_out:  # the other mode is refuted before the start
             continue
         nats, separated, differ_here = 0.0, False, False
         for step in walk.turns(acting, plan.steps):
@@ -179,7 +174,7 @@ def follow_starts(
             nats += step.nats
             separated |= step.separated
             differ_here = differ_here or (t > late and walk.disagree())
-        evidence.append(nats)
+        nats_of_starts.append(nats)
         act_differently |= differ_here
         if not separated and differ_here and len(acting) > 1 and not stuck and silent < FOLLOWED:
             separated = any(step.separated for step in walk.turns(acting, plan.patience))
@@ -190,7 +185,8 @@ def follow_starts(
             )
         blind += not separated
     # If the other was ruled out before nearly every start, its rate is infinite.
-    rate = mean_rate(np.array(evidence if len(evidence) > 1 else [math.inf]), plan.steps)
+    nats_of_starts = nats_of_starts if len(nats_of_starts) > 1 else [math.inf]
+    rate = mean_rate(np.array(nats_of_starts), plan.steps)
     return StartStatistics(rate, blind, act_differently, silent, stuck)
 
 

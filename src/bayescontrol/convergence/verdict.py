@@ -371,10 +371,10 @@ def _advice_to_act(pair: PairVerdict) -> tuple[str, ...]:
         x, a = (int(i) for i in np.unravel_index(int(candidates.argmax()), candidates.shape))
         if candidates[x, a] == 0.0:
             continue
-        proposal = f"take {labels.actions[a]}{_in_situations(pair, (x,))} now and then"
+        action = labels.actions[a]
+        proposal = f"take {action}{_in_situations(pair, (x,))} now and then"
         if not stuck[x]:
             unvisited = "" if world.reachable[x] else ", where no mode goes,"
-            action = labels.actions[a]
             proposal = f"go to {labels.situations[x]}{unvisited} and take {action} now and then"
         effect = f"gives {candidates[x, a]:.2g} bits of evidence"
         if math.isinf(candidates[x, a]):
