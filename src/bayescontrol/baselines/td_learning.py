@@ -239,9 +239,7 @@ class TabularLearner(Saved, ABC):
             mask[:] = False
             mask[[self.actions.place(a) for a in self._allowed(x)]] = True
             if not mask.any():
-                raise UnknownAction(
-                    f"state {x!r} offers no action: `allowed` must return at least one"
-                )
+                raise UnknownAction(f"state {x!r} offers no action: `allowed` must return one")
         return mask
 
     def uses_only_actions_of(self, mdp: MDP) -> bool:

@@ -48,12 +48,10 @@ def _checked_belief(record: Record, agent: Rule) -> FiniteBelief[Any]:
         )
     belief = finite_belief(agent, "the divergence of modes")
     if not isinstance(agent, ControlRule):
-        raise MissingCapability(
-            f"{agent!r} is not a ControlRule: for a guarded agent pass its `.agent`"
-        )
+        raise MissingCapability(f"{agent!r} is not a ControlRule: if guarded, pass its `.agent`")
     if belief.count:
         raise ValueError(
-            f"the agent has already made {counted(belief.count, 'observation')}: pass a new agent"
+            f"the agent has {counted(belief.count, 'observation')} already: pass a new one"
         )
     return belief
 
@@ -376,7 +374,5 @@ def _drawn_modes(record: Record, modes: int) -> IntArray:
         )
     drawn = record[name]
     if len(drawn) and not _are_indices(drawn, modes):
-        raise UnknownMode(
-            f'the column "{name}" must hold mode indices 0 … {modes - 1}, not {drawn}'
-        )
+        raise UnknownMode(f'column "{name}" must hold mode indices 0 … {modes - 1}, not {drawn}')
     return np.ascontiguousarray(drawn, np.int64)

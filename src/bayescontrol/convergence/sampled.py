@@ -156,7 +156,7 @@ def follow_starts(
 
     `make_walk(run=i)` returns an independent walk for every i; the first i is `first_run`.
     """
-    nats_of_starts: list[float] = []
+    totals: list[float] = []  # the evidence of each start, in nats
     blind = silent = stuck = 0
     act_differently = False
     late = plan.wander_steps // 2  # a step counts as late after this one
@@ -174,7 +174,7 @@ def follow_starts(
             nats += step.nats
             separated |= step.separated
             differ_here = differ_here or (t > late and walk.disagree())
-        nats_of_starts.append(nats)
+        totals.append(nats)
         act_differently |= differ_here
         if not separated and differ_here and len(acting) > 1 and not stuck and silent < FOLLOWED:
             separated = any(step.separated for step in walk.turns(acting, plan.patience))
@@ -185,8 +185,7 @@ def follow_starts(
             )
         blind += not separated
     # If the other was ruled out before nearly every start, its rate is infinite.
-    nats_of_starts = nats_of_starts if len(nats_of_starts) > 1 else [math.inf]
-    rate = mean_rate(np.array(nats_of_starts), plan.steps)
+    rate = mean_rate(np.array(totals if len(totals) > 1 else [math.inf]), plan.steps)
     return StartStatistics(rate, blind, act_differently, silent, stuck)
 
 

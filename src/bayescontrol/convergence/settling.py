@@ -106,9 +106,7 @@ class Settling:
             lines.append(f"  … and {len(times) - 8} faster ones")
         if early := sum(self.modes.prior[m] < self.below for m in others):
             modes = counted(int(early), "mode")
-            lines.append(
-                f"  {modes} with a prior below {self.below:g}: T = 0, choose a lower `below`"
-            )
+            lines.append(f"  {modes} with prior below {self.below:g}: T = 0, use a lower `below`")
         head = (
             f"Settling(world of {self.modes.name(self.true)}, {counted(len(self.first), 'run')}"
             f"{schedule}: steps until a weight is below {self.below:g})"

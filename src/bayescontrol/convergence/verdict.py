@@ -195,9 +195,7 @@ and they act differently), ...)
         for pair in self.pairs:
             if (pair.true, pair.other) == wanted:
                 return pair
-        raise UnknownMode(
-            f"no pair ({true}, {other}): give two different modes with positive prior"
-        )
+        raise UnknownMode(f"no pair ({true}, {other}): use two different modes with positive prior")
 
     def __repr__(self) -> str:
         counts = [f"{self.count(o)} {o.name.lower()}" for o in Outcome if self.count(o)]
@@ -316,9 +314,8 @@ def _advice_to_hold(pair: PairVerdict) -> tuple[str, ...]:
     if steps < _LONG_SEQUENCE:
         return ()
     true, other = _names(pair)
-    effect = (
-        f"{other} refutes itself" if pair.reason is Reason.OWN_POLICY else f"{true} refutes {other}"
-    )
+    by_itself = pair.reason is Reason.OWN_POLICY
+    effect = f"{other} refutes itself" if by_itself else f"{true} refutes {other}"
     return (
         f"Hold a mode for {steps} steps once it is drawn (schedule=Every({steps})): then {effect} "
         "from wherever the agent is, without interruption by another mode.",

@@ -183,11 +183,9 @@ def learning_cost(
     array([0.415, 0.678, 0.83 ])
     """
     history = list(record)
-    of_agent, of_expert = code_length(agent, history), code_length(expert, history)
+    L, L_star = code_length(agent, history), code_length(expert, history)
     with np.errstate(invalid="ignore"):  # ∞ - ∞ if both give the action probability 0
-        return Bits(
-            of_agent.actions - of_expert.actions, of_agent.observations - of_expert.observations
-        )
+        return Bits(L.actions - L_star.actions, L.observations - L_star.observations)
 
 
 def _surprise(p: float) -> float:

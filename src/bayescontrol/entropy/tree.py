@@ -166,7 +166,7 @@ class InteractionTree:
         if steps_left == 0:
             return []
         by_mode = [
-            _states_after(mode, [states[m] for states in nodes], act, obs, obs.p[m])
+            _next_states(mode, [states[m] for states in nodes], act, obs, obs.p[m])
             for m, mode in enumerate(self._modes)
         ]
         return [list(states) for states in zip(*by_mode, strict=True)]
@@ -199,7 +199,7 @@ class InteractionTree:
             ]
             q += [q_a, edge_probabilities(obs, predictions)]
             if len(q) < 2 * self.horizon:
-                nodes = _states_after(system, nodes, act, obs, q[-1])
+                nodes = _next_states(system, nodes, act, obs, q[-1])
         return tuple(q)
 
     def walk(
@@ -222,9 +222,7 @@ class InteractionTree:
         return f"InteractionTree({len(self.prior)} modes, horizon {self.horizon}, {histories})"
 
 
-def _states_after(
-    system: Any, nodes: list[Any], act: Stage, obs: Stage, p: FloatArray
-) -> list[Any]:
+def _next_states(system: Any, nodes: list[Any], act: Stage, obs: Stage, p: FloatArray) -> list[Any]:
     """Return the state of a system after every edge e of a stage o_t; `RULED_OUT` if p[e] is 0.
 
     nodes[h] is its state at history h, before the step.
@@ -303,9 +301,7 @@ def weigh(tree: InteractionTree, weighting: Weighting) -> tuple[FloatArray, ...]
     if weighting == "closed-loop":
         return tuple(_closed_loop_weights(tree))
     if tree.actions is None:
-        raise ValueError(
-            f"the weighting {weighting!r} needs the list of all actions: pass actions=..."
-        )
+        raise ValueError(f"weighting {weighting!r} needs the list of all actions: pass actions=...")
     if weighting == "uniform":
         return tuple(1.0 / np.bincount(act.parent)[act.parent] for act, _ in tree.steps)
     return tuple(np.ones(len(act.symbols)) for act, _ in tree.steps)
@@ -344,4 +340,4 @@ def _system_weights(tree: InteractionTree, weighting: Any) -> Iterator[FloatArra
                 )
         yield weights
         if act is not tree.steps[-1][0]:
-            nodes = _states_after(system, nodes, act, obs, weights[obs.parent])
+            nodes = _next_states(system, nodes, act, obs, weights[obs.parent])

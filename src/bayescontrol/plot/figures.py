@@ -142,7 +142,8 @@ def figure(chart: Chart, *, in_pyplot: bool = False, for_page: bool = False) -> 
             on = [axes[i] for i in shown]
             _add_scale(fig, heat, ax=on, shrink=0.6, aspect=28, pad=0.012)
         if shared_entries:
-            _add_legend_below(fig, chart.panels, shared_entries, numbers)
+            legend = _add_legend_below(fig, chart.panels, shared_entries)
+            _mark_names(legend, shared_entries.values(), numbers)
         if has_remark_above:
             fig.suptitle(_literal(remark), fontsize=9)
     return fig
@@ -356,11 +357,8 @@ def _add_legend(ax: "Axes", panel: Panel, numbers: Mapping[str, int]) -> None:
 
 
 def _add_legend_below(
-    fig: "Figure",
-    panels: Sequence[Panel],
-    entries: Mapping[tuple[Any, ...], LabelledMark],
-    numbers: Mapping[str, int],
-) -> None:
+    fig: "Figure", panels: Sequence[Panel], entries: Mapping[tuple[Any, ...], LabelledMark]
+) -> Any:
     """Add one legend with these entries, from `shared_legend`, below the panels of a figure."""
     handles: dict[tuple[Any, ...], Any] = {}
     for ax, panel in zip(fig.axes, panels, strict=False):
@@ -371,8 +369,7 @@ def _add_legend_below(
     columns = max(1, int(fig.get_figwidth() / entry_width))
     style: Any = {"ncols": min(len(labels), columns), "fontsize": 9, "edgecolor": "none"}
     shown = [handles[key] for key in entries]
-    legend = fig.legend(shown, labels, loc="outside lower center", **style)
-    _mark_names(legend, entries.values(), numbers)
+    return fig.legend(shown, labels, loc="outside lower center", **style)
 
 
 def _mark_names(legend: Any, marks: Iterable[LabelledMark], numbers: Mapping[str, int]) -> None:
@@ -479,7 +476,7 @@ def _draw_guide(mark: Guide, ax: "Axes", panel: Panel) -> list[Any]:
 def _draw_region(mark: Region, ax: "Axes", panel: Panel) -> list[Any]:
     style = {"edgecolor": LIGHT[mark.colour], "linewidth": 0.8, "label": _label(mark)}
     corners = np.stack([mark.x, mark.y], axis=1)
-    return _fill_over(ax, corners, LIGHT[mark.colour], mark.shade, joinstyle="round", **style)
+    return _cover(ax, corners, LIGHT[mark.colour], mark.shade, joinstyle="round", **style)
 
 
 @_draw.register(Word)
@@ -517,7 +514,7 @@ def _draw_graph(mark: Graph, ax: "Axes", panel: Panel) -> list[Any]:
     for node, corners in zip(mark.nodes, mark.discs, strict=True):
         style = {"edgecolor": LIGHT_GROUND["axis"], "linewidth": 1.0}
         style["gid"] = f"title {node.description or node.name}"
-        *_, discs[node.name] = _fill_over(ax, corners, LIGHT[node.colour], node.shade, **style)
+        *_, discs[node.name] = _cover(ax, corners, LIGHT[node.colour], node.shade, **style)
     for edge, bend, curve in zip(mark.edges, mark.bends, mark.curves, strict=True):
         if edge.source == edge.target:
             shape: Any = {"path": Curve(curve, [Curve.MOVETO, *[Curve.CURVE4] * 3])}
@@ -552,9 +549,7 @@ def _edge_title(edge: Edge) -> str:
     return f"{edge.source} → {edge.target}{label}{chance}"
 
 
-def _fill_over(
-    ax: "Axes", corners: FloatArray, colour: str, shade: float, **style: Any
-) -> list[Any]:
+def _cover(ax: "Axes", corners: FloatArray, colour: str, shade: float, **style: Any) -> list[Any]:
     """Fill a polygon that hides what is behind it: the background, then a shade of a colour."""
     background = ax.fill(*corners.T, facecolor=LIGHT_GROUND["ground"], linewidth=0)
     return [*background, *ax.fill(*corners.T, facecolor=(colour, shade), **style)]

@@ -68,9 +68,7 @@ def membranes(maze: "Maze", *, in_legend: bool = False) -> Strokes:
     return Strokes("membrane", *ends, "vermillion", width=1.8, in_legend=in_legend)
 
 
-def _panel(
-    maze: "Maze", shares: FloatArray, title: str, notes: Sequence[str], **marks: Any
-) -> Panel:
+def _map(maze: "Maze", shares: FloatArray, title: str, notes: Sequence[str], **marks: Any) -> Panel:
     """Return a panel with the cells, shaded by their shares of the steps, and the goals."""
     grid = np.full((len(maze.rows), len(maze.rows[0])), np.nan)
     grid[tuple(np.transpose(maze.cells))] = shares
@@ -98,7 +96,7 @@ def setup(maze: "Maze", title: str, notes: Sequence[str]) -> Panel:
     )  # fmt: skip
     strokes = [membranes(maze, in_legend=True), crossings] if len(through) else []
     marks: Any = {"regions": regions, "strokes": strokes, "legend": "below"}
-    return _panel(maze, np.zeros(len(maze.cells)), title, notes, **marks)
+    return _map(maze, np.zeros(len(maze.cells)), title, notes, **marks)
 
 
 def behaviour(maze: "Maze", visits: FloatArray, title: str, notes: Sequence[str]) -> Panel:
@@ -113,4 +111,4 @@ def behaviour(maze: "Maze", visits: FloatArray, title: str, notes: Sequence[str]
     actions = arrows(
         "most frequent action", cells[:, 1] + 0.5, -cells[:, 0] - 0.5, d[:, 1], -d[:, 0], width=1.1
     )
-    return _panel(maze, visits.sum(axis=1), title, notes, strokes=[membranes(maze), actions])
+    return _map(maze, visits.sum(axis=1), title, notes, strokes=[membranes(maze), actions])

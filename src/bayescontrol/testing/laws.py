@@ -62,8 +62,7 @@ def evidence(belief: Any) -> Arrays:
     """
     if not has(belief, Persistent):
         raise MissingCapability(f"{belief!r} lacks save and load: its state cannot be compared")
-    saved = belief.save()
-    return {name: saved[name] for name in saved if not name.startswith(DRAWING_STATE)}
+    return {n: array for n, array in belief.save().items() if not n.startswith(DRAWING_STATE)}
 
 
 def same_bits(a: Arrays, b: Arrays) -> bool:

@@ -275,9 +275,8 @@ def check_agent(
 
     laws.check_acting(make, world, steps)
     laws.check_same_seed(make, world, steps, seed=seed)
-    laws.check_probes(
-        make, world, {"v": posterior, "bits": log_score, "m": drawn_mode}, steps, seed=seed
-    )
+    probes = {"v": posterior, "bits": log_score, "m": drawn_mode}
+    laws.check_probes(make, world, probes, steps, seed=seed)
     laws.check_fused(make, world, steps, seed=seed)
     laws.check_resume(make, world, steps, seed=seed)
     check_identities(
