@@ -152,7 +152,9 @@ def simulate_divergences(
         m_star, kernels.divergence.Increments(term, mean), kernels.random.Streams(p, q), times,
         kernels.divergence.DivergenceSums(d, g, G, sup, posterior, low),
     )  # fmt: skip
-    return Ensemble(m_star, others, times, d, g, G, sup, posterior, low, names)
+    return Ensemble(
+        m_star, others, times, d=d, g=g, G=G, sup=sup, posterior=posterior, low=low, names=names
+    )
 
 
 @dataclass(frozen=True, eq=False, repr=False)

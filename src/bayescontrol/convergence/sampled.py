@@ -444,7 +444,15 @@ def _check_pair(
         outcome, explanation = Outcome.UNDECIDED, f"so far {explanation}"
         needed = f"{math.ceil(3.0 / plan.rare - 1e-9)} starts, to exclude a share of {plan.rare:g}"
     return SampledPair(
-        group[0], group[1], outcome, explanation, plan.starts, single.blind,
-        single.act_differently, single.rate, blind_both=both.blind if both else None,
-        silence=plan.patience if both and both.silent else 0, needed=needed,
-    )  # fmt: skip
+        true=group[0],
+        other=group[1],
+        outcome=outcome,
+        reason=explanation,
+        starts=plan.starts,
+        blind=single.blind,
+        act_differently=single.act_differently,
+        rate=single.rate,
+        blind_both=both.blind if both else None,
+        silence=plan.patience if both and both.silent else 0,
+        needed=needed,
+    )

@@ -223,14 +223,21 @@ def check(modes: object, *, tolerance: float = 1e-12) -> Verdict:
         world = World(tables, true, tolerance=tolerance)
         outside, agree = outside_core(world), policies_agree(world)
         for m in possible:
-            if m != true:
-                reason, deadlock = Reason.CONSISTENT, None
-                if outside[m]:
-                    reason = Reason.OUTSIDE_CORE
-                elif not agree[m]:
-                    reason, deadlock = _check_inconsistent(world, m, found.get((m, true)))
-                consistent = bool(outside[m] or agree[m])
-                found[true, m] = PairVerdict(world, m, reason, not outside[m], consistent, deadlock)
+            if m == true:
+                continue
+            reason, deadlock = Reason.CONSISTENT, None
+            if outside[m]:
+                reason = Reason.OUTSIDE_CORE
+            elif not agree[m]:
+                reason, deadlock = _check_inconsistent(world, m, reverse=found.get((m, true)))
+            found[true, m] = PairVerdict(
+                world,
+                m,
+                reason,
+                in_core=not outside[m],
+                consistent=bool(outside[m] or agree[m]),
+                deadlock=deadlock,
+            )
     return Verdict(tables, tuple(found.values()))
 
 
