@@ -379,7 +379,7 @@ def test_intervening_does_not_change_the_model() -> None:
             lambda: Factor("X", BIT, [0.5, 0.5], "Y"),
             r"expected the axes \(Y, X\), the last of length 2",
         ),
-        (lambda: Factor("X", [0, 0], [0.5, 0.5]), "without duplicates"),
+        (lambda: Factor("X", [0, 0], [0.5, 0.5]), "all different"),
         (lambda: Factor("X", [], []), "at least one"),
         (lambda: Factor("X", [[0], [1]], [0.5, 0.5]), "hashable"),  # type: ignore[list-item]
         (lambda: Factor("X", BIT, lambda x: {x: 1}, "X"), "duplicate"),

@@ -173,7 +173,7 @@ def test_the_compiled_loop_raises_the_same_error_for_an_invalid_reward() -> None
     one, two, environment = UCB1(3), UCB1(3), GaussianBandit(3).draw(0)
     p, q = both_streams(0, 0), both_streams(0, 0)
     for agent, streams, probes in ((one, p, None), (two, q, READABLE_LOOP)):
-        with pytest.raises(BadEvidence, match="UCB1 learns from a number from 0 to 1"):
+        with pytest.raises(BadEvidence, match="UCB1 accepts a number from 0 to 1"):
             interact(agent, environment, 100, streams=streams, probes=probes)
     assert same_bits(one.save(), two.save())
     assert p == q

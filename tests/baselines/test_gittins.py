@@ -269,7 +269,7 @@ def test_beyond_the_table_an_index_is_computed() -> None:
         *((lambda d=d: gittins_index(1, 1, d), ValueError, "discount=") for d in (0.0, math.nan)),
         *((lambda d=d: GittinsTable(d, 10), ValueError, "discount=") for d in (-0.5, 1, 0.99991)),
         *(
-            (lambda p=p: GittinsTable(0.9, 10, p), InvalidPrior, "is invalid")
+            (lambda p=p: GittinsTable(0.9, 10, p), InvalidPrior, "must be above 0")
             for p in ((0.0, 1.0), (1.0, -1.0), (math.nan, 1.0), (math.inf, 1.0))
         ),
         (lambda: GittinsTable(0.9, -1), ValueError, "pulls=-1"),

@@ -314,7 +314,7 @@ def test_the_agent_must_be_fresh_and_is_not_changed() -> None:
         sub_divergences(record, agent, 0, 1)
         assert repr(agent.save()) == before
     agent.observe(0, 0)
-    with pytest.raises(ValueError, match="already made 1 observation: pass a new agent"):
+    with pytest.raises(ValueError, match="has 1 observation already: pass a new one"):
         divergences(record, agent)
 
 
@@ -458,7 +458,7 @@ def split(record: Any, agent: Any = None) -> Any:
           for m in (2, -1, "left")),
         (lambda: divergences(FROG_RECORD, object()), MissingCapability, "FiniteBelief"),  # type: ignore[arg-type]
         (lambda: divergences(FROG_RECORD, SimpleNamespace(belief=FROG.agent().belief)),  # type: ignore[arg-type]
-         MissingCapability, "for a guarded agent pass its"),
+         MissingCapability, "if guarded, pass its"),
         (lambda: split(FROG_RECORD), MissingCapability, r'probes=\["drawn_mode"\]'),
         (lambda: split(Record([0] * 5, [0] * 5, {"drawn": [0, 1, 2, 0, 0]})), UnknownMode, "0 … 1"),
         (lambda: divergences(Record([0, 0], [0, 1]), SURE.agent()), ImpossibleObservation, None),

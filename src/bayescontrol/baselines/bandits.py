@@ -113,9 +113,7 @@ class CountingAgent(Saved):
         name, expected = type(self).__name__, f"{_SUPPORT[self.support]}; rescale the rewards"
         r = as_reward(o, name, expected)
         if not kernels.policies.accepts(self.support, r):
-            raise BadEvidence(
-                f"reward {o!r} of arm {a!r} is invalid: {name} learns from {expected}"
-            )
+            raise BadEvidence(f"reward {o!r} of arm {a!r} is invalid: {name} accepts {expected}")
         kernels.policies.learn(j, r, self._counts)
 
     def indices(self) -> dict[Any, float]:

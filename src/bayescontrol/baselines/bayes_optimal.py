@@ -248,11 +248,9 @@ class BanditPlan:
         self._C = _pascal(horizon, d)
         k, place, Q = np.empty(d, np.int64), np.empty(d, np.int64), np.empty(arms)
         #: V of all counts after t pulls, for t = 0 … horizon - 1; then an empty array.
-        self._V = [np.empty(comb(t + d - 1, d - 1)) for t in range(horizon)] + [np.empty(0)]
+        self._V = V = [np.empty(comb(t + d - 1, d - 1)) for t in range(horizon)] + [np.empty(0)]
         for t in range(horizon - 1, -1, -1):
-            kernels.bandit_plan.backward(
-                self.prior, t, self._V[t + 1], self._C, k, place, Q, self._V[t]
-            )
+            kernels.bandit_plan.backward(self.prior, t, V[t + 1], self._C, k, place, Q, V[t])
 
     def action_values(self, counts: ArrayLike | None = None) -> FloatArray:
         """Return Q_n(k, j) for all j, where n is the horizon minus the pulls in `counts`.
@@ -321,8 +319,7 @@ class BayesOptimalBandit(Saved):
 
     format_name: ClassVar[str] = "BayesOptimalBandit"
     saved_fields = declare(
-        Array("prior", lambda agent: agent.plan.prior),
-        Array("counts", "_counts"),
+        Array("prior", lambda agent: agent.plan.prior), Array("counts", "_counts")
     )
 
     def __init__(self, plan: BanditPlan) -> None:
@@ -411,9 +408,8 @@ def expected_total(
     for t in range(horizon):
         counts = np.empty((v.size, d), np.int64)
         kernels.bandit_plan.write_counts(t, counts)
-        P = np.ascontiguousarray(
-            policy_probabilities(rows + counts.reshape(-1, arms, 2)), np.float64
-        )
+        posteriors = rows + counts.reshape(-1, arms, 2)
+        P = np.ascontiguousarray(policy_probabilities(posteriors), np.float64)
         if P.shape != (v.size, arms):
             raise InvalidTable(
                 f"after {t} pulls the policy returns an array of shape {P.shape}: expected "

@@ -67,7 +67,8 @@ class GittinsAgent(CountingAgent):
     def fused_loop(agent: Any, environment: Any) -> Any:
         """Return the compiled loop if the environment has the agent's arms and they pay 0 or 1."""
         loop = counting_loop(agent, environment)
-        return loop and (loop if environment.family.kind == kernels.arms.BERNOULLI else None)
+        fits = loop is not None and environment.family.kind == kernels.arms.BERNOULLI
+        return loop if fits else None
 
     def interact(
         self, environment: ArmsEnvironment, p: Stream, q: Stream, actions: IntArray,

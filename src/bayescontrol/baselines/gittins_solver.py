@@ -24,6 +24,7 @@ better of μ and λ is chosen for ever.
 
 import math
 from dataclasses import dataclass
+from functools import cache, partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -161,9 +162,7 @@ def march(problem: GittinsProblem, tolerance: float) -> tuple[FloatArray, FloatA
         if undecided:
             workspace = workspace.deeper(min(2.0 + attempt, 6.0))
         undecided = _split(workspace, lower, upper, wide, tolerance)
-    raise NotCertified(
-        f"the indices of {problem} cannot be certified to {tolerance}: use a larger tolerance"
-    )
+    raise NotCertified(f"cannot certify {problem} to {tolerance}: use a larger tolerance")
 
 
 def _split(
@@ -175,6 +174,7 @@ def _split(
     Returns how often a pass could not decide on which side of λ an index lies.
     """
     levels = (np.sqrt(8.0 * wide + 1.0).astype(np.int64) - 1) // 2
+    successes = wide - levels * (levels + 1) // 2
     reach = 2.0 * (tolerance - LAST)
     middle = 0.5 * (lower[wide] + upper[wide])
     first = np.minimum(upper[wide] - reach, middle)
@@ -184,9 +184,7 @@ def _split(
         if first[i] > lam:
             lam = float(0.5 * (last[i] + middle[i]))
             sweep = _interval(workspace, lam, 0.0)
-            undecided += kernels.gittins.split(
-                lower, upper, levels, wide - levels * (levels + 1) // 2, sweep
-            )
+            undecided += kernels.gittins.split(lower, upper, levels, successes, sweep)
     return undecided
 
 
@@ -209,8 +207,9 @@ def _march_up(initial: Workspace, lower: FloatArray, upper: FloatArray, toleranc
     """Step λ up from the smallest posterior mean until no state continues; update the brackets."""
     problem, n, h = initial.problem, np.arange(initial.rows - 1), tolerance
     lam = problem.alpha / (problem.m0 + problem.pulls)  # the smallest mean: below all indices
-    extra, workspaces = 2.0, dict[float, Workspace]()  # most levels are needed near 0 and 1
-    workspace = workspaces[extra] = initial.deeper(extra, 1.0)
+    deeper = cache(partial(initial.deeper, finer=1.0))
+    extra = 2.0  # most levels are needed near 0 and 1
+    workspace = deeper(extra)
     before = _interval(workspace, lam - min(h, 0.5 * lam), h)
     now = _interval(workspace, lam, h)
     reuse: Sweep | None = None
@@ -222,9 +221,7 @@ def _march_up(initial: Workspace, lower: FloatArray, upper: FloatArray, toleranc
                 extra = min(extra + CHANGE, MOST)
             elif excess < 0.6:
                 extra = max(extra - CHANGE, FEWEST)
-            if extra not in workspaces:
-                workspaces[extra] = initial.deeper(extra, 1.0)
-            workspace = workspaces[extra]
+            workspace = deeper(extra)
             following = _interval(workspace, now.lam + h, h)
         error = kernels.gittins.settle(lower, upper, workspace.band, before, now, following)
         # With steps of the tolerance the sign alone suffices, even if the gap is too wide.
@@ -317,23 +314,12 @@ def checked_problem(
     """Return the problem with these arguments; raise InvalidPrior or ValueError if invalid."""
     alpha, beta = (float(x) for x in prior)
     if not (0.0 < alpha < 1e12 and 0.0 < beta < 1e12):
-        raise InvalidPrior(
-            f"prior=({alpha}, {beta}) is invalid: α and β must be above 0 and below 1e12"
-        )
+        raise InvalidPrior(f"prior=({alpha}, {beta}): α and β must be above 0 and below 1e12")
     discount = require_between("discount", discount, 0, LARGEST_DISCOUNT, ends="(]")
     pulls = as_integer("pulls", pulls, 0)
     if lookahead is not None:
         lookahead = as_integer("lookahead", lookahead, pulls)
     return GittinsProblem(alpha, beta, discount, pulls, lookahead)
-
-
-def _value_at_start(problem: GittinsProblem, sweep: "Sweep") -> float:
-    """Return an upper bound of D at the first state, (0, 0)."""
-    if sweep.b[0] == 0:
-        return float(sweep.near[0, 0])
-    d = float(sweep.near[1, 0]) if sweep.b[1] == 1 else 0.0  # after a success
-    mu = problem.alpha / problem.m0
-    return min((1.0 - problem.gamma) * (mu - sweep.lam) + problem.gamma * mu * d, 0.0)
 
 
 class _Search:
@@ -349,10 +335,15 @@ class _Search:
         self.right = (high, self._value(high))
 
     def _value(self, lam: float) -> float:
-        """Return an upper bound of D at the first state, for this λ."""
+        """Return an upper bound of D at the first state, (0, 0), for this λ."""
         self.workspace.open(lam, lam)
-        self.reuse = self.workspace.sweep(lam, self.reuse)
-        return _value_at_start(self.workspace.problem, self.reuse)
+        self.reuse = sweep = self.workspace.sweep(lam, self.reuse)
+        if sweep.b[0] == 0:
+            return float(sweep.near[0, 0])
+        after_success = float(sweep.near[1, 0]) if sweep.b[1] == 1 else 0.0
+        problem = self.workspace.problem
+        mu, gamma = problem.alpha / problem.m0, problem.gamma
+        return min((1.0 - gamma) * (mu - lam) + gamma * mu * after_success, 0.0)
 
     def close_in(self, width: float) -> tuple[float, float]:
         """Bracket the zero of the upper bound of D, then derive proven bounds of the true zero."""

@@ -115,10 +115,8 @@ class GittinsTable:
             return float(self.nu[k])
         if (s, f) not in self._beyond:
             p = self.problem
-            remaining = None if p.lookahead is None else max(p.lookahead - s - f, 0)
-            self._beyond[s, f] = gittins_index(
-                p.alpha + s, p.beta + f, p.gamma, lookahead=remaining
-            )
+            left = None if p.lookahead is None else max(p.lookahead - s - f, 0)
+            self._beyond[s, f] = gittins_index(p.alpha + s, p.beta + f, p.gamma, lookahead=left)
         return self._beyond[s, f]
 
     def bounds(self, s: int, f: int) -> tuple[float, float]:
@@ -169,7 +167,7 @@ def _sources() -> list[Path]:
 
 @lru_cache
 def _code() -> str:
-    """Return a digest of `_sources`, or the package version if there are none, as in a zip file."""
+    """Return a digest of `_sources`, or the version of a package without them, as in a zip file."""
     sources = [path.read_bytes() for path in _sources()]
     if not sources:
         return f"version {version('bayescontrol')}"
@@ -206,9 +204,8 @@ def _read(key: str, states: int) -> tuple[FloatArray, FloatArray] | None:
 
 def _write(key: str, nu: FloatArray, radius: FloatArray) -> None:
     """Write a table to the cache, atomically, if the folder is writable."""
-    payload = b"".join(
-        (key.encode(), b"\n", nu.astype("<f8").tobytes(), radius.astype("<f8").tobytes())
-    )
+    numbers = np.concatenate([nu, radius]).astype("<f8")
+    payload = key.encode() + b"\n" + numbers.tobytes()
     path = _path(key)
     with contextlib.suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)

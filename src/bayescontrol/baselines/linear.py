@@ -55,10 +55,7 @@ class OptimalController(Saved):
     fused_loop = staticmethod(gain_loop)
 
     def __init__(
-        self,
-        system: LinearSystem,
-        start: ArrayLike | None = None,
-        gain: ArrayLike | None = None,
+        self, system: LinearSystem, start: ArrayLike | None = None, gain: ArrayLike | None = None
     ) -> None:
         self.x, shape = as_start(start, system.states), (system.inputs, system.states)
         self.gain = system.K if gain is None else as_matrix(gain, shape, "gain")
@@ -206,9 +203,7 @@ class ForgettingSystemBelief(SystemBelief):
     """
 
     format_name: ClassVar[str] = "ForgettingSystemBelief"
-    saved_fields = declare(
-        Number("weight", "_weight"),
-    )
+    saved_fields = declare(Number("weight", "_weight"))
 
     def __init__(self, problem: LinearQuadratic, *, forgetting: float) -> None:
         if problem.known is None:

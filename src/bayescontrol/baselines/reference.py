@@ -44,9 +44,7 @@ class UniformSystem(Generic[A, O]):
     def __init__(self, actions: Sequence[A], observations: Sequence[O]) -> None:
         for name, symbols in (("actions", actions), ("observations", observations)):
             if len(symbols) == 0 or len(set(symbols)) < len(symbols):
-                raise ValueError(
-                    f"{name}={symbols!r}: give at least one symbol, and each only once"
-                )
+                raise ValueError(f"{name}={symbols!r}: give at least one symbol, each only once")
         self._actions = dict.fromkeys(actions, 1.0 / len(actions))
         self._observations = dict.fromkeys(observations, 1.0 / len(observations))
 
@@ -65,9 +63,8 @@ class UniformSystem(Generic[A, O]):
         """Return None: the system has no state."""
 
     def __repr__(self) -> str:
-        return (
-            f"UniformSystem({len(self._actions)} actions, {len(self._observations)} observations)"
-        )
+        actions, observations = len(self._actions), len(self._observations)
+        return f"UniformSystem({actions} actions, {observations} observations)"
 
 
 def mean_action(actions: Sequence[Any], rng: Stream) -> Any:
@@ -119,15 +116,13 @@ class FixedExperts:
     ) -> None:
         self.policies = list(policies)
         if not self.policies or not all(map(callable, self.policies)):
-            raise MissingCapability(
-                f"policies={policies!r}: give at least one policy, each a function of x"
-            )
+            raise MissingCapability(f"policies={policies!r}: expected functions of x, at least one")
         self.x, self.combine = start, combine
 
     def act(self, rng: StreamLike) -> Any:
         """Return combine([π_1(x), …, π_M(x)], rng)."""
-        x = self.x
-        return self.combine([policy(x) for policy in self.policies], require_stream(rng))
+        actions = [policy(self.x) for policy in self.policies]
+        return self.combine(actions, require_stream(rng))
 
     def observe(self, a: Any, o: Any) -> None:
         """x ← o; the agent learns nothing."""

@@ -61,7 +61,7 @@ class _Values(Field):
         arrays |= {name: array.copy() for name, array in self.value(owner).items()}
 
     def read(self, owner: Any, arrays: Arrays) -> Arrays:
-        """Return the arrays, which `_restore_arrays` checks."""
+        """Return the arrays, which `_check_state` checks."""
         return {name: np.asarray(arrays[name]) for name in self.value(owner)}
 
 
@@ -239,9 +239,7 @@ class TabularLearner(Saved, ABC):
             mask[:] = False
             mask[[self.actions.place(a) for a in self._allowed(x)]] = True
             if not mask.any():
-                raise UnknownAction(
-                    f"state {x!r} offers no action: `allowed` must return at least one"
-                )
+                raise UnknownAction(f"state {x!r} offers no action: `allowed` must return one")
         return mask
 
     def uses_only_actions_of(self, mdp: MDP) -> bool:
@@ -290,7 +288,18 @@ class TabularLearner(Saved, ABC):
             trial._add_state(name)
         if new._x >= len(trial._places):
             raise damaged(f"x = {new._x} is not one of the {len(trial._places)} saved states")
-        trial._restore_arrays(new.values)
+        # Values must be -∞ exactly where an action is not offered, and finite elsewhere.
+        for name, array in trial._saved_arrays().items():
+            saved = new.values[name]
+            fits = saved.shape == array.shape and (
+                np.where(np.isneginf(array), np.isneginf(saved), np.isfinite(saved)).all()
+            )
+            if not fits:
+                raise IncompatibleState(
+                    f"{name!r} does not fit the {len(new._names)} saved states and their actions"
+                )
+            array[...] = saved
+        trial._restore()
         for name in ("_names", "_places", "_rows", "_scalars"):
             setattr(new, name, getattr(trial, name))
 
@@ -299,23 +308,6 @@ class TabularLearner(Saved, ABC):
         count = len(self._names)
         rows = {n: a[:count] for n, a in self._rows.items() if n not in self._derived}
         return {**rows, **self._scalars}
-
-    def _restore_arrays(self, arrays: Arrays) -> None:
-        """Copy the saved arrays, or raise IncompatibleState.
-
-        Values must be -∞ exactly where an action is not offered, and finite elsewhere.
-        """
-        for name, array in self._saved_arrays().items():
-            saved = arrays[name]
-            fits = saved.shape == array.shape and (
-                np.where(np.isneginf(array), np.isneginf(saved), np.isfinite(saved)).all()
-            )
-            if not fits:
-                raise IncompatibleState(
-                    f"{name!r} does not fit the {len(self._names)} states and their actions"
-                )
-            array[...] = saved
-        self._restore()
 
     def __repr__(self) -> str:
         return (

@@ -52,13 +52,11 @@ def as_domain(name: str, values: Iterable[Hashable]) -> tuple[Hashable, ...]:
     except TypeError as error:
         raise InvalidTable(f"values of {name} must be hashable ({error}): use tuples") from error
     if not distinct:
-        raise InvalidTable(
-            f"{name} has values {domain!r}: expected at least one, without duplicates"
-        )
+        raise InvalidTable(f"{name} has values {domain!r}: expected at least one, all different")
     return domain
 
 
-def as_numbers(table: Table, place: str) -> AnyArray:
+def as_exact_or_float(table: Table, place: str) -> AnyArray:
     """Return a read-only copy: Fractions if every cell is rational, float64 otherwise."""
     try:
         p = np.array(table)
@@ -139,11 +137,9 @@ class Distribution:
         self.domains = {name: as_domain(name, values) for name, values in domains.items()}
         shape = tuple(len(values) for values in self.domains.values())
         place = _label(self.domains)
-        self.p = as_numbers(p, place)
+        self.p = as_exact_or_float(p, place)
         if self.p.shape != shape:
-            raise InvalidTable(
-                f"{place} has shape {self.p.shape}, expected {shape} for its variables"
-            )
+            raise InvalidTable(f"{place} has shape {self.p.shape}: its variables need {shape}")
         check_rows(self.p.reshape(-1), place, JOINT_TOLERANCE)
 
     @property
@@ -315,7 +311,7 @@ class Factor:
             self._rows(self.table(*given), self._label(map(repr, given)), ())
             for given in product(*parent_values)
         ]
-        return as_numbers(rows, self._label()).reshape(shape)
+        return as_exact_or_float(rows, self._label()).reshape(shape)
 
     def _rows(self, table: Row, place: str, parents: Sequence[str]) -> AnyArray:
         """Return the table as an array with an axis per parent; raise if it is invalid."""
@@ -323,7 +319,7 @@ class Factor:
             for value in table:
                 index_of({self.name: self.values}, self.name, value)
             table = [table.get(value, 0) for value in self.values]
-        p = as_numbers(table, place)
+        p = as_exact_or_float(table, place)
         if p.ndim != len(parents) + 1 or p.shape[-1] != len(self.values):
             raise InvalidTable(
                 f"{place} has shape {p.shape}: expected the axes "
@@ -542,11 +538,9 @@ class CausalMixture(Causal):
         >>> CausalMixture(H, {"low": low, "high": high}).joint().probability(X=1)
         0.5
         """
-        x = self.names[1:]
-        parts = [self.models[h].joint().marginal(*x).p for h in self.prior.values]
-        return Distribution(
-            self.domains, np.stack([p_h * p for p_h, p in zip(self._p, parts, strict=True)])
-        )
+        x, weights = self.names[1:], zip(self.prior.values, self._p, strict=True)
+        parts = [p_h * self.models[h].joint().marginal(*x).p for h, p_h in weights]
+        return Distribution(self.domains, np.stack(parts))
 
     def intervene(self, values: Values | None = None, /, **named: Hashable) -> Self:
         """Return the mixture after X ← x in every p_h; H ← h makes p(h) a Kronecker delta.

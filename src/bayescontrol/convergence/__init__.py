@@ -10,27 +10,21 @@ The agent *settles* if, whichever mode is true, its policy becomes that of the t
 `simulate_divergences`, `bands`, `ville`    the same over many runs
 """
 
-from bayescontrol.convergence.boundedness import bands, simulate_divergences, ville
-from bayescontrol.convergence.core import consistent, core
-from bayescontrol.convergence.divergence import divergences, sub_divergences
-from bayescontrol.convergence.sampled import sampled_check
-from bayescontrol.convergence.settling import settling_times
-from bayescontrol.convergence.verdict import Outcome, PairVerdict, Reason, Verdict, advise, check
+from bayescontrol.convergence.boundedness import bands as bands
+from bayescontrol.convergence.boundedness import simulate_divergences as simulate_divergences
+from bayescontrol.convergence.boundedness import ville as ville
+from bayescontrol.convergence.core import consistent as consistent
+from bayescontrol.convergence.core import core as core
+from bayescontrol.convergence.divergence import divergences as divergences
+from bayescontrol.convergence.divergence import sub_divergences as sub_divergences
+from bayescontrol.convergence.sampled import sampled_check as sampled_check
+from bayescontrol.convergence.settling import settling_times as settling_times
+from bayescontrol.convergence.verdict import Outcome as Outcome
+from bayescontrol.convergence.verdict import PairVerdict as PairVerdict
+from bayescontrol.convergence.verdict import Reason as Reason
+from bayescontrol.convergence.verdict import Verdict as Verdict
+from bayescontrol.convergence.verdict import advise as advise
+from bayescontrol.convergence.verdict import check as check
 
-__all__ = [
-    "Outcome",
-    "PairVerdict",
-    "Reason",
-    "Verdict",
-    "advise",
-    "bands",
-    "check",
-    "consistent",
-    "core",
-    "divergences",
-    "sampled_check",
-    "settling_times",
-    "simulate_divergences",
-    "sub_divergences",
-    "ville",
-]
+# Type checkers read the imports, which re-export every name.
+__all__ = sorted(name for name, value in list(globals().items()) if callable(value))

@@ -152,7 +152,9 @@ def simulate_divergences(
         m_star, kernels.divergence.Increments(term, mean), kernels.random.Streams(p, q), times,
         kernels.divergence.DivergenceSums(d, g, G, sup, posterior, low),
     )  # fmt: skip
-    return Ensemble(m_star, others, times, d, g, G, sup, posterior, low, names)
+    return Ensemble(
+        m_star, others, times, d=d, g=g, G=G, sup=sup, posterior=posterior, low=low, names=names
+    )
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -268,19 +270,17 @@ def ville(runs: Ensemble | ArrayLike, deltas: Sequence[float]) -> Ville:
     (array([0.118, 0.05 ]), array([ True,  True]))
     """
     given = runs.low[:, -1] if isinstance(runs, Ensemble) else runs
-    low = as_numbers(
-        given, "runs: pass the result of simulate_divergences, or a list", MissingCapability
-    )
-    if low.ndim != 1 or not low.size:
-        raise ValueError(f"runs has shape {low.shape}: expected one minimum per run")
-    is_valid = (low >= 0.0) & (low < np.inf)
+    lowest = as_numbers(given, "runs: pass an Ensemble or a list", MissingCapability)
+    if lowest.ndim != 1 or not lowest.size:
+        raise ValueError(f"runs has shape {lowest.shape}: expected one minimum per run")
+    is_valid = (lowest >= 0.0) & (lowest < np.inf)
     if not is_valid.all():
         i = int(np.argmin(is_valid))
         raise BadEvidence(
-            f"runs[{i}] = {low[i]} is invalid: min_t P(m* | âo_≤t) / P(m*) must be finite and >= 0"
+            f"runs[{i}] = {lowest[i]}, but min_t P(m* | âo_≤t) / P(m*) must be finite and >= 0"
         )
     delta = np.array(deltas, np.float64)
     if delta.ndim != 1 or not ((delta > 0.0) & (delta < 1.0)).all():
         raise ValueError(f"deltas={deltas!r}: expected a list of numbers between 0 and 1")
-    share = (low[:, None] < delta).mean(0)
-    return Ville(delta, share, np.sqrt(share * (1.0 - share) / low.size), int(low.size))
+    share = (lowest[:, None] < delta).mean(0)
+    return Ville(delta, share, np.sqrt(share * (1.0 - share) / lowest.size), int(lowest.size))

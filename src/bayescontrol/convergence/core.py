@@ -129,23 +129,24 @@ class World:
     def reachable_while_possible(self, m: int) -> BoolArray:
         """Return the situations reachable before an observation rules m out, whoever acts."""
         x, a, o = self.possible
-        allowed = self.modes.hypothesis[m, x, a, o] > 0.0
-        if allowed.all():
+        keeps_m = self.modes.hypothesis[m, x, a, o] > 0.0
+        if keeps_m.all():
             return self.reachable
-        allowed &= self._any_mode_takes[x, a]
-        x, a, o = x[allowed], a[allowed], o[allowed]
+        occurs = keeps_m & self.any_mode_takes[x, a]
+        x, a, o = x[occurs], a[occurs], o[occurs]
         edges = np.zeros_like(self.any_mode_graph)
         edges[x, self.modes.successor[x, a, o]] = True
         return self.from_start(edges)
 
     @cached_property
-    def _any_mode_takes(self) -> BoolArray:
+    def any_mode_takes(self) -> BoolArray:
+        """Return whether a mode with positive prior may take a in x, as an array [x, a]."""
         return self.takes(*np.flatnonzero(self.modes.prior).tolist())
 
     @cached_property
     def any_mode_graph(self) -> BoolArray:
         """Return the edges x → y if any mode with positive prior may act."""
-        return self.graph(self._any_mode_takes)
+        return self.graph(self.any_mode_takes)
 
     @cached_property
     def reachable(self) -> BoolArray:
@@ -173,6 +174,7 @@ class World:
 
     @cached_property
     def _compare(self) -> tuple[FloatArray, BoolArray]:
+        """Return `divergence` and `separates`, which one pass of the kernel computes."""
         shape = self.modes.policy.shape
         nats, differs = np.empty(shape), np.empty(shape, bool)
         kernels.divergence.compare(
@@ -249,6 +251,7 @@ def end_components(
     while True:
         moves = (edges & optional[..., None]).any(1) & within[:, None] & within
         _, _, component = strong_components(moves)
+        # together[x, y]: x and y are in one component. leaves[x, a]: a may lead out of it.
         together = (component[:, None] == component) & within[:, None] & within
         leaves = (edges & ~together[:, None]).any(-1)
         still_optional, remaining = optional & ~leaves, within & ~(forced & leaves).any(-1)
@@ -300,7 +303,7 @@ def _average(mu: FloatArray, world: World, policy: int) -> FloatArray:
 
 
 def _recurrent_classes(world: World, policy: int) -> list[tuple[FloatArray, float]]:
-    """Return μ of each recurrent class, with the probability to end there from the start."""
+    """Return μ of each recurrent class, and the probability of ending there from the start."""
     chain = np.einsum("xa,xay->xy", world.modes.policy[policy], world.transitions)
     chain /= chain.sum(-1, keepdims=True)  # rows of tables may be off by 1e-9
     no_reward = np.zeros((len(chain), 1))
@@ -309,12 +312,13 @@ def _recurrent_classes(world: World, policy: int) -> list[tuple[FloatArray, floa
     if len(classes) == 1:
         return [(classes[0].probability, 1.0)]
     reached = []
-    for recurrent in classes:
-        inside = (recurrent.probability > 0.0).astype(np.float64)[:, None]
+    for mu in (recurrent.probability for recurrent in classes):
+        # With reward 1 inside the class, the gain is the probability of ending there.
+        inside = (mu > 0.0).astype(np.float64)[:, None]
         gain = gain_and_bias(MDP(chain[:, None], inside), only_action).gain
         chance = float(gain[world.modes.start])
         if chance > 0.0:
-            reached.append((recurrent.probability, min(chance, 1.0)))
+            reached.append((mu, min(chance, 1.0)))
     return reached
 
 
@@ -409,6 +413,7 @@ class BlindSpots:
 
     @cached_property
     def _closed_sets(self) -> list[IntArray]:
+        """Return the closed sets of the pair among the blind spots."""
         return closed_within(self._pair_graph, self.situations)
 
     @cached_property
@@ -449,13 +454,14 @@ class BlindSpots:
         return None
 
     def _extend(self, K: IntArray, alive: BoolArray) -> Deadlock | None:
-        """Return the smallest J and C around the closed set K, or None if it is no deadlock."""
+        """Return the deadlock with the smallest J and C around the closed set K, if it is one."""
         world, differ = self.world, self.world.acts_differently[self.m]
         C, J = np.zeros(len(self._pair_graph), bool), np.zeros(len(world.modes), bool)
         C[K] = J[[world.true, self.m]] = True
         closed_sets = [K]
         while True:
-            J |= alive & np.any([~self._refuted[:, K].any(1) for K in closed_sets], axis=0)
+            not_refuted = [~self._refuted[:, closed].any(1) for closed in closed_sets]
+            J |= alive & np.any(not_refuted, axis=0)
             takes = world.takes(*np.flatnonzero(J).tolist())
             reached = can_reach(world.graph(takes).T, C)
             if (world.separates[self.m, reached] & takes[reached]).any():
@@ -463,11 +469,11 @@ class BlindSpots:
             if (reached == C).all():
                 break
             closed_sets, C = closed_within(self._pair_graph, reached), reached
-        if not all(differ[K].any() for K in closed_sets):
+        if not all(differ[closed].any() for closed in closed_sets):
             if (world.separates[np.ix_(J, C)] & takes[C]).any():
                 return None
-            closed_sets = [K for K in closed_within(world.graph(takes), C) if differ[K].any()]
-        conflicts = sorted({int(x) for K in closed_sets for x in K if differ[x]})
+            closed_sets = closed_within(world.graph(takes), C)
+        conflicts = sorted({int(x) for closed in closed_sets for x in closed if differ[x]})
         return Deadlock(tuple(np.flatnonzero(J).tolist()), tuple(conflicts)) if conflicts else None
 
     def _modes_on_arrival(self, situations: set[int]) -> Iterator[BoolArray]:
@@ -476,7 +482,7 @@ class BlindSpots:
         The search runs over pairs (situation, modes not ruled out), because modes that are ruled
         out no longer act. It stops after `MAX_SEARCHED` pairs, more than any usual class needs.
         """
-        modes, (x_, a_, o_) = self.world.modes, self.world.possible
+        modes, (x_column, a_column, o_column) = self.world.modes, self.world.possible
         pending = [(modes.start, modes.prior > 0.0)]
         visited: set[tuple[int, bytes]] = set()
         yielded: set[bytes] = set()
@@ -489,8 +495,8 @@ class BlindSpots:
                 yielded.add(alive.tobytes())
                 yield alive
             takes = (modes.policy[alive, x] > 0.0).any(0)
-            first, last = np.searchsorted(x_, (x, x + 1))
-            for a, o in zip(a_[first:last].tolist(), o_[first:last].tolist(), strict=True):
+            rows = slice(*np.searchsorted(x_column, (x, x + 1)))
+            for a, o in zip(a_column[rows].tolist(), o_column[rows].tolist(), strict=True):
                 remaining = alive & (modes.by_mode[x, a, o] > 0.0)
                 if takes[a] and remaining[self.m]:
                     pending.append((int(modes.successor[x, a, o]), remaining))

@@ -20,7 +20,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from bayescontrol import kernels
-from bayescontrol._arrays import FloatArray, IntArray
+from bayescontrol._arrays import AnyArray, FloatArray, IntArray
 from bayescontrol._mode_queries import (
     ModeArrayQueries,
     ModeListQueries,
@@ -40,33 +40,18 @@ from bayescontrol.rule import ControlRule, Rule
 Hypotheses: TypeAlias = ModeListQueries[Any] | ModeArrayQueries[Any]
 
 
-def _means(record: Record, agent: Rule, drawn: IntArray, true: int, other: int) -> FloatArray:
-    """Return the conditional mean of each step of d_t(m*‖m), given the drawn mode; shape (T,)."""
-    table = _table(record, agent)
-    if table is not None:
-        modes, x, _, _ = table
-        mean, others = np.empty((len(modes), modes.policy.shape[1], 1)), np.array([other])
-        kernels.divergence.mean_tables(modes.policy, modes.hypothesis, true, others, mean)
-        return np.asarray(mean[drawn, x, 0])
-    hypotheses = queries_for(agent.belief.modes)
-    steps = enumerate(_replay_steps(record, agent, hypotheses))
-    return np.array([_mean(hypotheses, x, int(drawn[t]), true, other) for t, (x, _, _) in steps])
-
-
-def _belief(record: Record, agent: Rule) -> FiniteBelief[Any]:
+def _checked_belief(record: Record, agent: Rule) -> FiniteBelief[Any]:
     """Return the belief of the agent; raise an error if the record or the agent is not suitable."""
     if not isinstance(record, Record):
         raise MissingCapability(
-            f"record={record!r} is not a Record: pass the result of interact, then the agent"
+            f"record={record!r} is not a Record: pass the result of interact(...), then the agent"
         )
     belief = finite_belief(agent, "the divergence of modes")
     if not isinstance(agent, ControlRule):
-        raise MissingCapability(
-            f"{agent!r} is not a ControlRule: for a guarded agent pass its `.agent`"
-        )
+        raise MissingCapability(f"{agent!r} is not a ControlRule: if guarded, pass its `.agent`")
     if belief.count:
         raise ValueError(
-            f"the agent has already made {counted(belief.count, 'observation')}: pass a new agent"
+            f"the agent has {counted(belief.count, 'observation')} already: pass a new one"
         )
     return belief
 
@@ -82,10 +67,7 @@ def _table(record: Record, agent: Rule) -> tuple[TabularModes, IntArray, IntArra
         and type(agent).learn is ControlRule.learn
         and isinstance(agent.x, int)
         and 0 <= agent.x < modes.policy.shape[1]
-        and all(
-            c.ndim == 1 and c.dtype.kind in "iu" and c.size and c.min() >= 0 and c.max() < n
-            for c, n in zip(columns, modes.successor.shape[1:], strict=True)
-        )
+        and all(map(_are_indices, columns, modes.successor.shape[1:]))
     )
     if not fits:
         return None
@@ -93,6 +75,12 @@ def _table(record: Record, agent: Rule) -> tuple[TabularModes, IntArray, IntArra
     x = np.empty(len(record), np.int64)
     kernels.divergence.follow(modes.successor, agent.x, a, o, x)
     return modes, x, a, o
+
+
+def _are_indices(column: AnyArray, count: int) -> bool:
+    """Return whether a column holds integers in 0 … count - 1, at least one."""
+    is_integer = column.ndim == 1 and column.dtype.kind in "iu" and column.size > 0
+    return bool(is_integer and column.min() >= 0 and column.max() < count)
 
 
 def _replay_steps(
@@ -315,7 +303,7 @@ def divergences(record: Record, agent: Rule) -> Divergences:
 
 def _replay(record: Record, agent: Rule) -> tuple[FloatArray, bool, FloatArray]:
     """Return P(o_t | m, x_t, a_t), whether it is in logarithms, and P(m | âo_≤t)."""
-    belief = _belief(record, agent)
+    belief = _checked_belief(record, agent)
     posterior = np.empty((len(record) + 1, len(belief)))
     table = _table(record, agent)
     if table is not None:
@@ -355,15 +343,28 @@ def sub_divergences(
     found = divergences(record, agent)
     modes = found.posterior.shape[1]
     m_star, m = mode_index(true, found.names), mode_index(other, found.names)
-    drawn = _drawn(record, modes)
-    terms, means = found.terms(m_star, m), _means(record, agent, drawn, m_star, m)
-    d, (g, G) = found.of(m_star, m), np.empty((2, len(record) + 1, modes))
-    kernels.divergence.demultiplex(terms, drawn, g)
+    drawn = _drawn_modes(record, modes)
+    means = _means(record, agent, drawn, m_star, m)
+    g, G = np.empty((2, len(record) + 1, modes))
+    kernels.divergence.demultiplex(found.terms(m_star, m), drawn, g)
     kernels.divergence.demultiplex(means, drawn, G)
-    return SubDivergences(m_star, m, drawn, d, g, G)
+    return SubDivergences(m_star, m, drawn, found.of(m_star, m), g, G)
 
 
-def _drawn(record: Record, modes: int) -> IntArray:
+def _means(record: Record, agent: Rule, drawn: IntArray, true: int, other: int) -> FloatArray:
+    """Return the conditional mean of each step of d_t(m*‖m), given the drawn mode; shape (T,)."""
+    table = _table(record, agent)
+    if table is not None:
+        modes, x, _, _ = table
+        mean, others = np.empty((len(modes), modes.policy.shape[1], 1)), np.array([other])
+        kernels.divergence.mean_tables(modes.policy, modes.hypothesis, true, others, mean)
+        return np.asarray(mean[drawn, x, 0])
+    hypotheses = queries_for(agent.belief.modes)
+    steps = enumerate(_replay_steps(record, agent, hypotheses))
+    return np.array([_mean(hypotheses, x, int(drawn[t]), true, other) for t, (x, _, _) in steps])
+
+
+def _drawn_modes(record: Record, modes: int) -> IntArray:
     """Return the column of drawn modes after checking it."""
     name = "drawn_mode" if "drawn_mode" in record.probes else "drawn"
     if name not in record.probes:
@@ -372,8 +373,6 @@ def _drawn(record: Record, modes: int) -> IntArray:
             'interact(..., probes=["drawn_mode"])'
         )
     drawn = record[name]
-    if len(drawn) and (drawn.dtype.kind not in "iu" or drawn.min() < 0 or drawn.max() >= modes):
-        raise UnknownMode(
-            f'the column "{name}" must hold mode indices 0 … {modes - 1}, not {drawn}'
-        )
+    if len(drawn) and not _are_indices(drawn, modes):
+        raise UnknownMode(f'column "{name}" must hold mode indices 0 … {modes - 1}, not {drawn}')
     return np.ascontiguousarray(drawn, np.int64)

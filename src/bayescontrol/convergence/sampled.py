@@ -33,13 +33,6 @@ from bayescontrol.statistics import mean_and_error
 ROUNDING = 1e-12
 
 
-def with_error(value: float, error: float) -> str:
-    """Format x ± its standard error: 0 if it is only rounding, omitted if infinite or NaN."""
-    if not error < math.inf:
-        return f"{value:.3g}"
-    return f"{value:.3g} ± {error if error > ROUNDING * abs(value) else 0.0:.2g}"
-
-
 class Rate(NamedTuple):
     """A divergence rate in nats per step, ± its standard error over the runs.
 
@@ -68,8 +61,10 @@ class Rate(NamedTuple):
         return math.ceil(self.runs * (3.0 * self.error / size) ** 2) if size > 0.0 else self.runs
 
     def __repr__(self) -> str:
+        error = self.error if self.error > ROUNDING * abs(self.mean) else 0.0
+        spread = f" ± {error:.2g}" if self.error < math.inf else ""
         return (
-            f"{with_error(self.mean, self.error)} nats per step "
+            f"{self.mean:.3g}{spread} nats per step "
             f"({counted(self.runs, 'run')} of {counted(self.steps, 'step')})"
         )
 
@@ -161,17 +156,17 @@ def follow_starts(
 
     `make_walk(run=i)` returns an independent walk for every i; the first i is `first_run`.
     """
-    evidence: list[float] = []  # of each start, in nats
+    totals: list[float] = []  # the evidence of each start, in nats
     blind = silent = stuck = 0
     act_differently = False
-    late = plan.wander_steps // 2
+    late = plan.wander_steps // 2  # a step counts as late after this one
     for run in range(first_run, first_run + plan.starts):
         walk = make_walk(run=run)
         everyone, t = range(len(walk.modes)), 0
         for _ in walk.turns(everyone, walk.chance.integers(plan.wander_steps + 1)):
             t += 1
             act_differently = act_differently or (t > late and walk.disagree())
-        if walk.ruled_out:
+        if walk.ruled_out:  # the other mode is refuted before the start
             continue
         nats, separated, differ_here = 0.0, False, False
         for step in walk.turns(acting, plan.steps):
@@ -179,7 +174,7 @@ def follow_starts(
             nats += step.nats
             separated |= step.separated
             differ_here = differ_here or (t > late and walk.disagree())
-        evidence.append(nats)
+        totals.append(nats)
         act_differently |= differ_here
         if not separated and differ_here and len(acting) > 1 and not stuck and silent < FOLLOWED:
             separated = any(step.separated for step in walk.turns(acting, plan.patience))
@@ -190,7 +185,7 @@ def follow_starts(
             )
         blind += not separated
     # If the other was ruled out before nearly every start, its rate is infinite.
-    rate = mean_rate(np.array(evidence if len(evidence) > 1 else [math.inf]), plan.steps)
+    rate = mean_rate(np.array(totals if len(totals) > 1 else [math.inf]), plan.steps)
     return StartStatistics(rate, blind, act_differently, silent, stuck)
 
 
@@ -449,7 +444,15 @@ def _check_pair(
         outcome, explanation = Outcome.UNDECIDED, f"so far {explanation}"
         needed = f"{math.ceil(3.0 / plan.rare - 1e-9)} starts, to exclude a share of {plan.rare:g}"
     return SampledPair(
-        group[0], group[1], outcome, explanation, plan.starts, single.blind,
-        single.act_differently, single.rate, blind_both=both.blind if both else None,
-        silence=plan.patience if both and both.silent else 0, needed=needed,
-    )  # fmt: skip
+        true=group[0],
+        other=group[1],
+        outcome=outcome,
+        reason=explanation,
+        starts=plan.starts,
+        blind=single.blind,
+        act_differently=single.act_differently,
+        rate=single.rate,
+        blind_both=both.blind if both else None,
+        silence=plan.patience if both and both.silent else 0,
+        needed=needed,
+    )

@@ -93,9 +93,14 @@ class Settling:
         dropped = np.where(unfinished, np.inf, times)
         low, half, high = np.quantile(dropped, (0.1, 0.5, 0.9), method="inverted_cdf").tolist()
         return SettlingTime(
-            self.modes.name(m), float(mean), float(error), (low, half, high),
-            float(unfinished.mean()), self.horizon, bool(self.tied[m]),
-        )  # fmt: skip
+            name=self.modes.name(m),
+            mean=float(mean),
+            error=float(error),
+            quantiles=(low, half, high),
+            unfinished=float(unfinished.mean()),
+            horizon=self.horizon,
+            tied=bool(self.tied[m]),
+        )
 
     def __repr__(self) -> str:
         schedule = "" if self.hold == 1 else f", a new mode every {self.hold} steps"
@@ -106,7 +111,7 @@ class Settling:
             lines.append(f"  … and {len(times) - 8} faster ones")
         if early := sum(self.modes.prior[m] < self.below for m in others):
             modes = counted(int(early), "mode")
-            lines.append(f"  {modes} with prior below {self.below:g}: T = 0 means nothing")
+            lines.append(f"  {modes} with prior below {self.below:g}: T = 0, use a lower `below`")
         head = (
             f"Settling(world of {self.modes.name(self.true)}, {counted(len(self.first), 'run')}"
             f"{schedule}: steps until a weight is below {self.below:g})"
@@ -139,12 +144,12 @@ def settling_times(
     seed = as_seed(seed)
     modes, agent_hold = tables_and_hold(modes)
     hold = agent_hold if hold is None else hold
-    m_star = modes.place(true)
+    world = World(modes, true)
+    m_star = world.true
     require_counts(runs=(runs, 1), horizon=(horizon, 0), hold=(hold, 1))
     require_between("below", below, 0.0, 1.0, ends="(]")
-    world = World(modes, m_star)
-    taken = world.takes(*np.flatnonzero(modes.prior).tolist()) & world.reachable[:, None]
-    tied: BoolArray = ~np.asarray(world.separated_by(taken).any(-1))
+    may_be_taken = world.any_mode_takes & world.reachable[:, None]
+    tied: BoolArray = ~np.asarray(world.separated_by(may_be_taken).any(-1))
     starts_below = (modes.prior < below) & (np.arange(len(modes)) != m_star)
     awaited = np.flatnonzero(~tied | starts_below)
     first = np.empty((runs, len(modes)), np.int64)

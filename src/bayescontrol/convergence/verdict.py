@@ -195,9 +195,7 @@ and they act differently), ...)
         for pair in self.pairs:
             if (pair.true, pair.other) == wanted:
                 return pair
-        raise UnknownMode(
-            f"no pair ({true}, {other}): give two different modes with positive prior"
-        )
+        raise UnknownMode(f"no pair ({true}, {other}): use two different modes with positive prior")
 
     def __repr__(self) -> str:
         counts = [f"{self.count(o)} {o.name.lower()}" for o in Outcome if self.count(o)]
@@ -225,14 +223,21 @@ def check(modes: object, *, tolerance: float = 1e-12) -> Verdict:
         world = World(tables, true, tolerance=tolerance)
         outside, agree = outside_core(world), policies_agree(world)
         for m in possible:
-            if m != true:
-                reason, deadlock = Reason.CONSISTENT, None
-                if outside[m]:
-                    reason = Reason.OUTSIDE_CORE
-                elif not agree[m]:
-                    reason, deadlock = _check_inconsistent(world, m, found.get((m, true)))
-                consistent = bool(outside[m] or agree[m])
-                found[true, m] = PairVerdict(world, m, reason, not outside[m], consistent, deadlock)
+            if m == true:
+                continue
+            reason, deadlock = Reason.CONSISTENT, None
+            if outside[m]:
+                reason = Reason.OUTSIDE_CORE
+            elif not agree[m]:
+                reason, deadlock = _check_inconsistent(world, m, reverse=found.get((m, true)))
+            found[true, m] = PairVerdict(
+                world,
+                m,
+                reason,
+                in_core=not outside[m],
+                consistent=bool(outside[m] or agree[m]),
+                deadlock=deadlock,
+            )
     return Verdict(tables, tuple(found.values()))
 
 
@@ -316,9 +321,8 @@ def _advice_to_hold(pair: PairVerdict) -> tuple[str, ...]:
     if steps < _LONG_SEQUENCE:
         return ()
     true, other = _names(pair)
-    effect = (
-        f"{other} refutes itself" if pair.reason is Reason.OWN_POLICY else f"{true} refutes {other}"
-    )
+    by_itself = pair.reason is Reason.OWN_POLICY
+    effect = f"{other} refutes itself" if by_itself else f"{true} refutes {other}"
     return (
         f"Hold a mode for {steps} steps once it is drawn (schedule=Every({steps})): then {effect} "
         "from wherever the agent is, without interruption by another mode.",
@@ -371,10 +375,10 @@ def _advice_to_act(pair: PairVerdict) -> tuple[str, ...]:
         x, a = (int(i) for i in np.unravel_index(int(candidates.argmax()), candidates.shape))
         if candidates[x, a] == 0.0:
             continue
-        proposal = f"take {labels.actions[a]}{_in_situations(pair, (x,))} now and then"
+        action = labels.actions[a]
+        proposal = f"take {action}{_in_situations(pair, (x,))} now and then"
         if not stuck[x]:
             unvisited = "" if world.reachable[x] else ", where no mode goes,"
-            action = labels.actions[a]
             proposal = f"go to {labels.situations[x]}{unvisited} and take {action} now and then"
         effect = f"gives {candidates[x, a]:.2g} bits of evidence"
         if math.isinf(candidates[x, a]):

@@ -59,7 +59,8 @@ class Walk:
         self.modes = tuple(modes)
         pair = self.modes[:2]
         offers = [hasattr(mode, "observation_probabilities") for mode in pair]
-        self._exact = list(enumerate(pair)) if all(offers) else []
+        #: The modes whose predictions are compared: both, or none if one offers no predictions.
+        self._predicting = (0, 1) if all(offers) else ()
         for mode in self.modes:
             require(mode, Policy, repr(mode))
         for mode, exact in zip(pair, offers, strict=True):
@@ -138,13 +139,13 @@ class Walk:
         The test is exact if both offer action probabilities. Otherwise both act with the same
         random numbers, so that equal policies agree.
         """
-        (true, other), x, y = self.modes[:2], self._at(0), self._at(1)
+        (true, other), x, x_other = self.modes[:2], self._at(0), self._at(1)
         if hasattr(true, "action_probabilities") and hasattr(other, "action_probabilities"):
             p = checked_probabilities(true.action_probabilities(x), "policy", true, x)
-            q = checked_probabilities(other.action_probabilities(y), "policy", other, y)
+            q = checked_probabilities(other.action_probabilities(x_other), "policy", other, x_other)
             return any(abs(p.get(a, 0.0) - q.get(a, 0.0)) > TOLERANCE for a in p.keys() | q.keys())
         self._other_rng.state[:] = self._true_rng.state
-        return not np.array_equal(true.act(x, self._true_rng), other.act(y, self._other_rng))
+        return not np.array_equal(true.act(x, self._true_rng), other.act(x_other, self._other_rng))
 
     def _at(self, i: int) -> Any:
         """Return the situation of mode i: its private state, or x."""
@@ -168,8 +169,9 @@ class Walk:
     def _predictions(self, a: Any) -> list[Mapping[Any, float]]:
         """Return P(· | m*, x, a) and P(· | m, x, a) if both offer them."""
         predictions = []
-        for i, m in self._exact:
-            x, p = self._at(i), m.observation_probabilities(self._at(i), a)
+        for i in self._predicting:
+            m, x = self.modes[i], self._at(i)
+            p = m.observation_probabilities(x, a)
             predictions.append(checked_probabilities(p, "hypothesis", m, x, a, allow_empty=True))
         return predictions
 

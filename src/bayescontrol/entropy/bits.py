@@ -23,6 +23,7 @@ weight P(m), so it never pays more than -log2 P(m*); neither does the control ru
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -128,17 +129,17 @@ def mutual_information(
     array([1.])
     """
     bits = []
-    for k, (stage, W) in enumerate(tree.walk(weights)):
-        if k % 2 == 1:  # a stage o_t, which completes the histories of length t
-            joint = W * stage.p
-            if abs(joint.sum() - 1.0) > TOLERANCE * tree.horizon:
-                raise ValueError(
-                    f"the weights of interventions sum to {joint.sum():.6g} over histories, not to "
-                    "1: use a weighting other than 'printed'"
-                )
-            independent = tree.prior[:, None] * joint.sum(axis=0)
-            allowed = joint > 0.0
-            bits.append((joint[allowed] * np.log2(joint[allowed] / independent[allowed])).sum())
+    # The stages o_1, o_2, … complete the histories of length 1, 2, …
+    for stage, W in islice(tree.walk(weights), 1, None, 2):
+        joint = W * stage.p
+        if abs(joint.sum() - 1.0) > TOLERANCE * tree.horizon:
+            raise ValueError(
+                f"the weights of interventions sum to {joint.sum():.6g} over histories, not to 1: "
+                "use a weighting other than 'printed'"
+            )
+        independent = tree.prior[:, None] * joint.sum(axis=0)
+        allowed = joint > 0.0
+        bits.append((joint[allowed] * np.log2(joint[allowed] / independent[allowed])).sum())
     return np.array(bits)
 
 
@@ -183,11 +184,9 @@ def learning_cost(
     array([0.415, 0.678, 0.83 ])
     """
     history = list(record)
-    of_agent, of_expert = code_length(agent, history), code_length(expert, history)
+    L, L_star = code_length(agent, history), code_length(expert, history)
     with np.errstate(invalid="ignore"):  # ∞ - ∞ if both give the action probability 0
-        return Bits(
-            of_agent.actions - of_expert.actions, of_agent.observations - of_expert.observations
-        )
+        return Bits(L.actions - L_star.actions, L.observations - L_star.observations)
 
 
 def _surprise(p: float) -> float:

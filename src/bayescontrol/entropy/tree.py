@@ -37,7 +37,7 @@ from typing import Any, Final, Literal, TypeAlias, get_args
 
 import numpy as np
 
-from bayescontrol._arrays import AnyArray, ArrayLike, FloatArray, IntArray, as_integer
+from bayescontrol._arrays import ArrayLike, FloatArray, IntArray, as_integer
 from bayescontrol._mode_queries import has
 from bayescontrol._support.priors import TOLERANCE, as_prior, checked_probabilities
 from bayescontrol.errors import (
@@ -165,13 +165,11 @@ class InteractionTree:
         _check_size(self.horizon, steps_left, len(nodes), len(obs.symbols), limit)
         if steps_left == 0:
             return []
-        return [
-            [
-                mode.advance(s, a, o) if p > 0.0 else RULED_OUT
-                for mode, s, p in zip(self._modes, nodes[h], p_of_modes, strict=True)
-            ]
-            for h, a, o, p_of_modes in paths(act, obs, obs.p.T)
+        by_mode = [
+            _next_states(mode, [states[m] for states in nodes], act, obs, obs.p[m])
+            for m, mode in enumerate(self._modes)
         ]
+        return [list(states) for states in zip(*by_mode, strict=True)]
 
     def _conditionals(self, states: list[Any], *a: Any) -> list[Probabilities]:
         """Return P_m(o | ·, a) of all modes or, without an action, P_m(a | ·)."""
@@ -201,7 +199,7 @@ class InteractionTree:
             ]
             q += [q_a, edge_probabilities(obs, predictions)]
             if len(q) < 2 * self.horizon:
-                nodes = _states_after(system, nodes, act, obs, q[-1])
+                nodes = _next_states(system, nodes, act, obs, q[-1])
         return tuple(q)
 
     def walk(
@@ -224,19 +222,14 @@ class InteractionTree:
         return f"InteractionTree({len(self.prior)} modes, horizon {self.horizon}, {histories})"
 
 
-def paths(act: Stage, obs: Stage, column: AnyArray) -> Iterator[tuple[int, Any, Any, Any]]:
-    """Yield the history h, a_t, o_t and the entry of `column` for every edge of a stage o_t."""
-    for e, o, entry in zip(obs.parent, obs.symbols, column, strict=True):
-        yield int(act.parent[e]), act.symbols[e], o, entry
+def _next_states(system: Any, nodes: list[Any], act: Stage, obs: Stage, p: FloatArray) -> list[Any]:
+    """Return the state of a system after every edge e of a stage o_t; `RULED_OUT` if p[e] is 0.
 
-
-def _states_after(
-    system: Any, nodes: list[Any], act: Stage, obs: Stage, q: FloatArray
-) -> list[Any]:
-    """Return the state of a system after every edge of a stage o_t; `RULED_OUT` where q is 0."""
+    nodes[h] is its state at history h, before the step.
+    """
     return [
-        system.advance(nodes[h], a, o) if q_e > 0.0 else RULED_OUT
-        for h, a, o, q_e in paths(act, obs, q)
+        system.advance(nodes[act.parent[e]], act.symbols[e], o) if p_o > 0.0 else RULED_OUT
+        for e, o, p_o in zip(obs.parent, obs.symbols, p, strict=True)
     ]
 
 
@@ -270,9 +263,9 @@ def _stage(at_history: list[list[Probabilities]], symbols: Sequence[Any] | None)
         for h, of_modes in enumerate(at_history)
         for symbol in (_possible_symbols(of_modes) if symbols is None else symbols)
     ]
-    p = [[mode.get(symbol, 0.0) for mode in at_history[h]] for h, symbol in edges]
+    p = [[of_mode.get(symbol, 0.0) for of_mode in at_history[h]] for h, symbol in edges]
     parent = np.array([h for h, _ in edges], np.int64)
-    return Stage(tuple(k for _, k in edges), parent, np.array(p, np.float64).T.copy())
+    return Stage(tuple(symbol for _, symbol in edges), parent, np.array(p, np.float64).T.copy())
 
 
 def _possible_symbols(distributions: Sequence[Probabilities]) -> tuple[Any, ...]:
@@ -308,9 +301,7 @@ def weigh(tree: InteractionTree, weighting: Weighting) -> tuple[FloatArray, ...]
     if weighting == "closed-loop":
         return tuple(_closed_loop_weights(tree))
     if tree.actions is None:
-        raise ValueError(
-            f"the weighting {weighting!r} needs the list of all actions: pass actions=..."
-        )
+        raise ValueError(f"weighting {weighting!r} needs the list of all actions: pass actions=...")
     if weighting == "uniform":
         return tuple(1.0 / np.bincount(act.parent)[act.parent] for act, _ in tree.steps)
     return tuple(np.ones(len(act.symbols)) for act, _ in tree.steps)
@@ -349,4 +340,4 @@ def _system_weights(tree: InteractionTree, weighting: Any) -> Iterator[FloatArra
                 )
         yield weights
         if act is not tree.steps[-1][0]:
-            nodes = _states_after(system, nodes, act, obs, weights[obs.parent])
+            nodes = _next_states(system, nodes, act, obs, weights[obs.parent])

@@ -288,12 +288,7 @@ class Strokes(LabelledMark):
 
 
 def arrows(
-    label: str,
-    x: ArrayLike,
-    y: ArrayLike,
-    dx: ArrayLike,
-    dy: ArrayLike,
-    **style: Any,
+    label: str, x: ArrayLike, y: ArrayLike, dx: ArrayLike, dy: ArrayLike, **style: Any
 ) -> Strokes:
     """Build arrows centred at (x_i, y_i) with the lengths and directions of (dx_i, dy_i).
 
@@ -391,6 +386,11 @@ class Panel:
     def labelled(self) -> tuple[LabelledMark, ...]:
         """The marks that have a label and belong to a group, in drawing order."""
         return (*self.regions, *self.series, *self.guides, *self.strokes)
+
+    @property
+    def legend_marks(self) -> list[LabelledMark]:
+        """The marks that have an entry in a legend, in drawing order."""
+        return [mark for mark in self.labelled if mark.in_legend]
 
     @property
     def is_map(self) -> bool:

@@ -34,7 +34,7 @@ from bayescontrol.plot.chart import (
     Word,
 )
 from bayescontrol.plot.graph import Edge, Graph
-from bayescontrol.plot.legend import Entries, legends, look, with_colours, with_distinct_lines
+from bayescontrol.plot.legend import look, shared_legend, with_colours, with_distinct_lines
 from bayescontrol.plot.palette import LIGHT, LIGHT_GROUND, VARIABLES
 
 if TYPE_CHECKING:
@@ -116,7 +116,8 @@ def figure(chart: Chart, *, in_pyplot: bool = False, for_page: bool = False) -> 
     """
     mpl = _matplotlib()
     chart = with_distinct_lines(chart)
-    numbers = _group_numbers(chart) if for_page else {}
+    groups = dict.fromkeys(mark.group for panel in chart.panels for mark in panel.labelled)
+    numbers = {group: k for k, group in enumerate(groups)} if for_page else {}
     title, remark = ("", "") if for_page else (chart.title, chart.remark)
     columns, rows = chart.columns, -(-len(chart.panels) // chart.columns)
     is_single = len(chart.panels) == 1
@@ -127,13 +128,13 @@ def figure(chart: Chart, *, in_pyplot: bool = False, for_page: bool = False) -> 
     fig = _pyplot_figure(size) if in_pyplot else None
     with mpl.rc_context(_STYLE):
         fig = fig or mpl.figure.Figure(figsize=size, dpi=_DPI)
-        own_entries, shared_entries = legends(chart)
+        shared_entries = shared_legend(chart)
         axes = list(fig.subplots(rows, columns, squeeze=False).flat)
-        for ax, panel, entries in zip(axes, chart.panels, own_entries, strict=False):
+        for ax, panel in zip(axes, chart.panels, strict=False):
             notes = (remark, *panel.notes) if is_single else panel.notes
             _draw_panel(ax, panel, numbers)
             _add_title(ax, panel.title or title, [note for note in notes if note])
-            if entries:
+            if not any(look(mark) in shared_entries for mark in panel.legend_marks):
                 _add_legend(ax, panel, numbers)
         for ax in axes[len(chart.panels) :]:
             ax.remove()
@@ -141,16 +142,11 @@ def figure(chart: Chart, *, in_pyplot: bool = False, for_page: bool = False) -> 
             on = [axes[i] for i in shown]
             _add_scale(fig, heat, ax=on, shrink=0.6, aspect=28, pad=0.012)
         if shared_entries:
-            _add_legend_below(fig, chart.panels, shared_entries, numbers)
+            legend = _add_legend_below(fig, chart.panels, shared_entries)
+            _mark_names(legend, shared_entries.values(), numbers)
         if has_remark_above:
             fig.suptitle(_literal(remark), fontsize=9)
     return fig
-
-
-def _group_numbers(chart: Chart) -> dict[str, int]:
-    """Number the groups of series that can be shown and hidden, in order of appearance."""
-    names = dict.fromkeys(mark.group for panel in chart.panels for mark in panel.labelled)
-    return {name: number for number, name in enumerate(names)}
 
 
 def _panel_size(chart: Chart) -> tuple[float, float]:
@@ -353,29 +349,27 @@ def _add_title(ax: "Axes", title: str, notes: list[str]) -> None:
 
 
 def _add_legend(ax: "Axes", panel: Panel, numbers: Mapping[str, int]) -> None:
-    marks = [mark for mark in panel.labelled if mark.in_legend]
-    if panel.legend != "below" and marks:
+    if panel.legend != "below" and panel.legend_marks:
         columns = panel.legend_columns
         style: Any = {"fontsize": 9 if columns == 1 else 8, "framealpha": 0.9, "edgecolor": "none"}
-        _mark_names(ax.legend(loc=panel.legend, ncols=columns, **style), marks, numbers)
+        legend = ax.legend(loc=panel.legend, ncols=columns, **style)
+        _mark_names(legend, panel.legend_marks, numbers)
 
 
 def _add_legend_below(
-    fig: "Figure", panels: Sequence[Panel], entries: Entries, numbers: Mapping[str, int]
-) -> None:
-    """Add one legend with these entries below the panels of a figure."""
+    fig: "Figure", panels: Sequence[Panel], entries: Mapping[tuple[Any, ...], LabelledMark]
+) -> Any:
+    """Add one legend with these entries, from `shared_legend`, below the panels of a figure."""
     handles: dict[tuple[Any, ...], Any] = {}
     for ax, panel in zip(fig.axes, panels, strict=False):
         by_label = dict(zip(*reversed(ax.get_legend_handles_labels()), strict=True))
-        marks = (mark for mark in panel.labelled if mark.in_legend)
-        handles = {look(mark): by_label[_label(mark)] for mark in marks} | handles
+        handles = {look(mark): by_label[_label(mark)] for mark in panel.legend_marks} | handles
     labels = [_label(mark) for mark in entries.values()]
     entry_width = _HANDLE + _LETTER * max(map(len, labels))
     columns = max(1, int(fig.get_figwidth() / entry_width))
     style: Any = {"ncols": min(len(labels), columns), "fontsize": 9, "edgecolor": "none"}
     shown = [handles[key] for key in entries]
-    legend = fig.legend(shown, labels, loc="outside lower center", **style)
-    _mark_names(legend, entries.values(), numbers)
+    return fig.legend(shown, labels, loc="outside lower center", **style)
 
 
 def _mark_names(legend: Any, marks: Iterable[LabelledMark], numbers: Mapping[str, int]) -> None:
@@ -420,9 +414,9 @@ def _add_scale(fig: Any, heat: Heat, **layout: Any) -> None:
 
 
 def _colour_map(heat: Heat, levels: int = 256) -> Any:
-    from matplotlib.colors import LinearSegmentedColormap
+    from matplotlib.colors import LinearSegmentedColormap, to_rgba
 
-    ends = [_with_opacity(LIGHT[heat.colour], share) for share in (0.0, 1.0)]
+    ends = [to_rgba(LIGHT[heat.colour], opacity) for opacity in (0.0, 1.0)]
     return LinearSegmentedColormap.from_list("shades", ends, levels)
 
 
@@ -482,7 +476,7 @@ def _draw_guide(mark: Guide, ax: "Axes", panel: Panel) -> list[Any]:
 def _draw_region(mark: Region, ax: "Axes", panel: Panel) -> list[Any]:
     style = {"edgecolor": LIGHT[mark.colour], "linewidth": 0.8, "label": _label(mark)}
     corners = np.stack([mark.x, mark.y], axis=1)
-    return _fill_over(ax, corners, LIGHT[mark.colour], mark.shade, joinstyle="round", **style)
+    return _cover(ax, corners, LIGHT[mark.colour], mark.shade, joinstyle="round", **style)
 
 
 @_draw.register(Word)
@@ -515,12 +509,12 @@ def _draw_graph(mark: Graph, ax: "Axes", panel: Panel) -> list[Any]:
     for area, hull in zip(mark.areas, mark.outlines, strict=True):
         colour = LIGHT[area.colour]
         style: dict[str, Any] = {"edgecolor": colour, "linestyle": _DASHES[area.dash]}
-        ax.fill(*hull.T, facecolor=_with_opacity(colour, _AREA), linewidth=1.4, **style)
+        ax.fill(*hull.T, facecolor=(colour, _AREA), linewidth=1.4, **style)
     discs = {}
     for node, corners in zip(mark.nodes, mark.discs, strict=True):
         style = {"edgecolor": LIGHT_GROUND["axis"], "linewidth": 1.0}
         style["gid"] = f"title {node.description or node.name}"
-        *_, discs[node.name] = _fill_over(ax, corners, LIGHT[node.colour], node.shade, **style)
+        *_, discs[node.name] = _cover(ax, corners, LIGHT[node.colour], node.shade, **style)
     for edge, bend, curve in zip(mark.edges, mark.bends, mark.curves, strict=True):
         if edge.source == edge.target:
             shape: Any = {"path": Curve(curve, [Curve.MOVETO, *[Curve.CURVE4] * 3])}
@@ -555,18 +549,10 @@ def _edge_title(edge: Edge) -> str:
     return f"{edge.source} → {edge.target}{label}{chance}"
 
 
-def _fill_over(
-    ax: "Axes", corners: FloatArray, colour: str, shade: float, **style: Any
-) -> list[Any]:
+def _cover(ax: "Axes", corners: FloatArray, colour: str, shade: float, **style: Any) -> list[Any]:
     """Fill a polygon that hides what is behind it: the background, then a shade of a colour."""
     background = ax.fill(*corners.T, facecolor=LIGHT_GROUND["ground"], linewidth=0)
-    return [*background, *ax.fill(*corners.T, facecolor=_with_opacity(colour, shade), **style)]
-
-
-def _with_opacity(colour: str, opacity: float) -> tuple[float, float, float, float]:
-    from matplotlib.colors import to_rgba
-
-    return to_rgba(colour, opacity)
+    return [*background, *ax.fill(*corners.T, facecolor=(colour, shade), **style)]
 
 
 def _label(mark: LabelledMark) -> str:

@@ -9,38 +9,29 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import permutations
-from typing import Any, Final, TypeAlias, get_args
+from typing import Any, Final, get_args
 
 import numpy as np
 
 from bayescontrol.plot.chart import PALETTE, Chart, Colour, LabelledMark, Marker, Panel, Series
 from bayescontrol.plot.palette import LIGHT
 
-#: Legend entries by label and look.
-Entries: TypeAlias = Mapping[tuple[Any, ...], LabelledMark]
-
 #: The marker of a line that another line resembles in all but colour.
 COLOUR_MARKERS: Final[Mapping[Colour, Marker]] = dict(zip(PALETTE, get_args(Marker), strict=False))
 
 
-def legends(chart: Chart) -> tuple[list[Entries], Entries]:
-    """Return the entries of each panel's own legend, and of the shared one below the chart.
+def shared_legend(chart: Chart) -> dict[tuple[Any, ...], LabelledMark]:
+    """Return the entries of the legend below the chart, by their `look`.
 
-    A panel with `legend="below"` uses the shared legend in any case.
+    These are all entries of panels that share one with another panel or have `legend="below"`.
     """
-    by_panel = [
-        {look(mark): mark for mark in panel.labelled if mark.in_legend} for panel in chart.panels
-    ]
-    counts = Counter(key for entries in by_panel for key in entries)
-    in_panels: list[Entries] = []
+    by_panel = [{look(mark): mark for mark in panel.legend_marks} for panel in chart.panels]
+    panels_with = Counter(entry for entries in by_panel for entry in entries)
     shared: dict[tuple[Any, ...], LabelledMark] = {}
     for panel, entries in zip(chart.panels, by_panel, strict=True):
-        if panel.legend == "below" or any(counts[key] > 1 for key in entries):
-            in_panels.append({})
+        if panel.legend == "below" or any(panels_with[entry] > 1 for entry in entries):
             shared |= entries
-        else:
-            in_panels.append(entries)
-    return in_panels, shared
+    return shared
 
 
 def look(mark: LabelledMark) -> tuple[Any, ...]:

@@ -58,20 +58,18 @@ def maze(maze: "Maze", record: Run, ax: "Axes | None" = None) -> figures.Plot:
 
 
 def membranes(maze: "Maze", *, in_legend: bool = False) -> Strokes:
-    """Draw the borders that can be crossed in one direction only."""
+    """Return lines along the borders that can be crossed in one direction only."""
     x, y = [], []
     for cell, neighbour in maze.membranes():
         (i, j), (k, m) = sorted((cell, neighbour))  # the border begins at the corner (k, m)
         x += [m, j + 1, np.nan]
         y += [-k, -i - 1, np.nan]
-    style: Any = {"colour": "vermillion", "width": 1.8}
-    return Strokes("membrane", np.array(x), np.array(y), in_legend=in_legend, **style)
+    ends = np.array(x), np.array(y)
+    return Strokes("membrane", *ends, "vermillion", width=1.8, in_legend=in_legend)
 
 
-def _panel(
-    maze: "Maze", shares: FloatArray, title: str, notes: Sequence[str], **marks: Any
-) -> Panel:
-    """Draw the cells, shaded by their shares of the steps, and the goals; walls are NaN."""
+def _map(maze: "Maze", shares: FloatArray, title: str, notes: Sequence[str], **marks: Any) -> Panel:
+    """Return a panel with the cells, shaded by their shares of the steps, and the goals."""
     grid = np.full((len(maze.rows), len(maze.rows[0])), np.nan)
     grid[tuple(np.transpose(maze.cells))] = shares
     heat = Heat("share of the steps", grid, _HIGH, power=_POWER)
@@ -86,7 +84,7 @@ def _squares(label: str, cells: Sequence[tuple[int, int]], colour: Colour) -> li
 
 
 def setup(maze: "Maze", title: str, notes: Sequence[str]) -> Panel:
-    """Draw the map: the goal, the cups, and the direction of their membranes."""
+    """Return a map of the goal, the cups, and the direction of their membranes."""
     cups = [cell for cell in maze.cells if maze[cell] in "n|"]
     regions = _squares("goal: +2.5", [maze.cells[x] for x in maze.goals], "green")
     regions += _squares("cup", cups, "sky")
@@ -98,11 +96,14 @@ def setup(maze: "Maze", title: str, notes: Sequence[str]) -> Panel:
     )  # fmt: skip
     strokes = [membranes(maze, in_legend=True), crossings] if len(through) else []
     marks: Any = {"regions": regions, "strokes": strokes, "legend": "below"}
-    return _panel(maze, np.zeros(len(maze.cells)), title, notes, **marks)
+    return _map(maze, np.zeros(len(maze.cells)), title, notes, **marks)
 
 
 def behaviour(maze: "Maze", visits: FloatArray, title: str, notes: Sequence[str]) -> Panel:
-    """Draw the share of steps per cell and the most frequent action; visits[x, a] is a share."""
+    """Return a map of the share of the steps in each cell and of the most frequent action.
+
+    visits[x, a] is the share of the steps in state x with action a.
+    """
     visited = np.flatnonzero(visits.sum(axis=1) > 0)
     visited = visited[~np.isin(visited, maze.goals)]  # at the goal the action has no effect
     cells = np.array([maze.cells[x] for x in visited], np.float64).reshape(-1, 2)
@@ -110,4 +111,4 @@ def behaviour(maze: "Maze", visits: FloatArray, title: str, notes: Sequence[str]
     actions = arrows(
         "most frequent action", cells[:, 1] + 0.5, -cells[:, 0] - 0.5, d[:, 1], -d[:, 0], width=1.1
     )
-    return _panel(maze, visits.sum(axis=1), title, notes, strokes=[membranes(maze), actions])
+    return _map(maze, visits.sum(axis=1), title, notes, strokes=[membranes(maze), actions])

@@ -50,21 +50,22 @@ def run(record: Record, world: Any = None) -> Plot:
     >>> run(interact(bandit.agent(), world, 500, seed=0), world)
     Plot('Reward', 'Cumulative regret', 'Actions')
     """
-    plots: dict[str, Callable[..., object]] = {
+    plots: dict[str, Callable[..., Plot]] = {
         "posterior": posterior, "drawn_mode": drawn_mode, "log_score": surprise,
     }  # fmt: skip
-    chosen = [plot for name, plot in plots.items() if _fits(record.probes.get(name), name)]
+    probed = [plot for name, plot in plots.items() if _fits(record.probes.get(name), name)]
+    chosen = [partial(plot, record) for plot in probed]
     if _has_arm_rows(record, world):
-        chosen.append(lambda record, ax: _draw_arm_means(record, world, ax))
+        chosen.append(partial(_draw_arm_means, record, world))
     o, names = record.observations, record.observations.dtype.names or ()
     columns = {name: o[name] for name in names if name != "reward"}
     if metrics.knows_means(world) or "reward" in names:
-        chosen.append(reward)
+        chosen.append(partial(reward, record))
     elif not names:
         columns["observation"] = o
     # A world without known mean rewards, such as an MDP, has no regret; another object is an error.
     if metrics.knows_means(world) or not (world is None or hasattr(world, "respond")):
-        chosen.append(lambda record, ax: regret(record, world, ax))
+        chosen.append(partial(regret, record, world))
     for name, values in (*columns.items(), ("action", record.actions)):
         is_name = values.dtype.kind == "U" or name in ("action", "state")
         if is_name and _is_discrete(values):
@@ -72,13 +73,16 @@ def run(record: Record, world: Any = None) -> Plot:
             labels = world.labels if name == "action" and metrics.knows_means(world) else None
             chosen.append(partial(_draw_shares, values, name, labels=labels))
         elif values.ndim == 1 and values.dtype.kind in "bif":
-            averaged = name != "action" and _is_discrete(record.actions)
-            chosen.append(partial(_draw_signal, values, name.capitalize(), averaged=averaged))
+            title = name.capitalize()
+            if name != "action" and _is_discrete(record.actions):
+                chosen.append(partial(_draw_mean, values, title, f"mean {title.lower()}"))
+            else:
+                chosen.append(partial(_draw_lines, {title: values}, title, title.lower()))
     if not chosen or not len(record):
         raise MissingCapability(f"nothing can be drawn of {record!r}: add probes to interact")
     axes = figures.new_axes(len(chosen))
     for plot, ax in zip(chosen, axes, strict=True):
-        plot(record, ax=ax)
+        plot(ax=ax)
         ax.set_xlabel("" if ax is not axes[-1] else "step t")
     return Plot(axes)
 
@@ -176,7 +180,7 @@ def surprise(record: Record, ax: "Axes | None" = None, window: int | None = None
     >>> surprise(record).axes[0].get_ylabel()
     'bits per step'
     """
-    return _draw_mean("Surprise", "bits per step", _probe(record, "log_score"), window, ax)
+    return _draw_mean(_probe(record, "log_score"), "Surprise", "bits per step", ax, window)
 
 
 def reward(
@@ -193,7 +197,7 @@ def reward(
     >>> reward(Record(["red", "blue"], [0, 1])).axes[0].get_ylabel()
     'mean reward'
     """
-    return _draw_mean("Reward", "mean reward", metrics.rewards(record, reward), window, ax)
+    return _draw_mean(metrics.rewards(record, reward), "Reward", "mean reward", ax, window)
 
 
 def regret(record: Record, world: Any, ax: "Axes | None" = None) -> Plot:
@@ -220,19 +224,19 @@ def action_shares(record: Record, ax: "Axes | None" = None, window: int | None =
             f"the actions are {record.actions.dtype} of shape {record.actions.shape}: shares can "
             "be drawn for discrete actions only"
         )
-    return _draw_shares(record.actions, "action", record, ax, window)
+    return _draw_shares(record.actions, "action", ax, window)
 
 
 def _draw_shares(
-    values: AnyArray, name: str, record: Record, ax: "Axes | None",
+    values: AnyArray, name: str, ax: "Axes | None",
     window: int | None = None, labels: Sequence[Hashable] | None = None,
 ) -> Plot:  # fmt: skip
     """Draw how often each label, by default each value, occurred among the last steps."""
-    w = _window(len(record), window)
+    w = _window(len(values), window)
     shown = np.unique(values) if labels is None else labels
     curves = {str(v): _running_mean(values == v, w) for v in shown}
     lines = _most_prominent(curves, f"other {name}s")
-    notes = [f"of the last {w} steps"] if w < len(record) else []
+    notes = [f"of the last {w} steps"] if w < len(values) else []
     title = f"{name.capitalize()}s"
     return _draw_lines(lines, title, "share", ax, notes=notes, ylim=(-0.02, 1.02))
 
@@ -291,15 +295,6 @@ def _is_discrete(actions: AnyArray) -> bool:
     return actions.ndim == 1 and actions.dtype.kind in "biuU"
 
 
-def _draw_signal(
-    values: AnyArray, title: str, record: Record, ax: "Axes", *, averaged: bool
-) -> Plot:
-    """Draw the values of every step, or their running mean."""
-    if averaged:
-        return _draw_mean(title, f"mean {title.lower()}", values, None, ax)
-    return _draw_lines({title: values}, title, title.lower(), ax)
-
-
 def _thinned(steps: int) -> IntArray:
     """Return at most `_POINTS` of the indices 0 .. steps - 1, with the first and the last."""
     return np.unique(np.linspace(0, steps - 1, min(steps, _POINTS)).astype(np.int64))
@@ -350,7 +345,7 @@ def _draw_lines(
 
 
 def _draw_mean(
-    title: str, ylabel: str, values: FloatArray, window: int | None, ax: "Axes | None"
+    values: FloatArray, title: str, ylabel: str, ax: "Axes | None", window: int | None = None
 ) -> Plot:
     """Draw the running mean of values, and their mean over the whole run."""
     w = _window(len(values), window)

@@ -38,7 +38,7 @@ from bayescontrol.seeding import SeedLike, Stream, as_seed, as_stream
 Event: TypeAlias = tuple[Any, Any, Any]
 
 #: Prefixes of the saved arrays that drawing may change; they hold no evidence.
-DRAWING = ("drawn", "sampler/")
+DRAWING_STATE = ("drawn", "sampler/")
 
 
 class LawBroken(AssertionError):
@@ -62,7 +62,7 @@ def evidence(belief: Any) -> Arrays:
     """
     if not has(belief, Persistent):
         raise MissingCapability(f"{belief!r} lacks save and load: its state cannot be compared")
-    return {name: array for name, array in belief.save().items() if not name.startswith(DRAWING)}
+    return {n: array for n, array in belief.save().items() if not n.startswith(DRAWING_STATE)}
 
 
 def same_bits(a: Arrays, b: Arrays) -> bool:
@@ -457,8 +457,7 @@ def _require_same(first: RunResult, second: RunResult, message: str) -> None:
     for t, (step, other) in enumerate(zip(record, other_record, strict=True), 1):
         require(repr(step) == repr(other), f"{message}: at step {t} {step!r} and {other!r}")
     require(record == other_record, f"{message}: {record!r} and {other_record!r}")
+    in_both = state.keys() & other_state.keys()
     differ = state.keys() ^ other_state.keys()
-    for name in state.keys() & other_state.keys():
-        if not same_bits({name: state[name]}, {name: other_state[name]}):
-            differ.add(name)
+    differ |= {n for n in in_both if not same_bits({n: state[n]}, {n: other_state[n]})}
     require(not differ, f"{message}: the final states differ in {sorted(differ)}")
