@@ -298,12 +298,12 @@ class ArmsBelief(HasArms[MeanRewards]):
 
     def plain_event(self, x: Any, a: Any, o: Any) -> tuple[None, Any, float]:
         """Return a valid event in plain values, or raise an error."""
-        _, j, r = self.row_event(x, a, o)
+        _, j, r = self.row_event(x, self.place(a), o)
         return None, self._roster.labels[j], r
 
-    def row_event(self, x: Any, a: Any, o: Any) -> tuple[None, int, float]:
-        """Return a valid event as (None, row of arm a, reward), or raise an error."""
-        return None, self.place(a), self.family.reward(o)
+    def row_event(self, x: Any, j: int, o: Any) -> tuple[None, int, float]:
+        """Return a valid event as (None, row j of the arm, reward), or raise an error."""
+        return None, j, self.family.reward(o)
 
     @property
     def compares_logs(self) -> bool:
@@ -512,8 +512,7 @@ class ArmsBelief(HasArms[MeanRewards]):
         self._roster.add_pulls(other._roster.counts)
         self._refresh()
 
-    def _repr_html_(self) -> str:
-        return summary_html(self)
+    _repr_html_ = summary_html
 
     def __repr__(self) -> str:
         means, pulls = self.expected(), self.pulls

@@ -7,6 +7,7 @@ the arms are independent.
 """
 
 from collections.abc import Hashable, Mapping, Sequence
+from operator import index
 from types import SimpleNamespace
 from typing import Any, ClassVar, Final
 
@@ -119,22 +120,16 @@ class ChangingArmsBelief(ChangePointBelief, HasArms[Any]):
         of_family = isinstance(self.prior, ArmsBelief)
         return (ArmSegments if of_family else ScoreSegments)(self.prior, starts)
 
-    def observe(self, x: Any, a: Any, o: Any) -> None:
-        """Learn the reward of the current decision. An error leaves the belief unchanged."""
-        event = self._event(x, a, o)
-        self._answer_current(event)
-        self._roster.counts[event[1]] += 1
-
     def _event(self, x: Any, a: Any, o: Any) -> Event:
-        """Return (x, row of arm a, reward), so that an arm is looked up once, or raise an error."""
-        event: Event = self.prior.row_event(x, a, o)
+        """Return a valid event as (x, row of arm a, reward), or raise an error."""
+        event: Event = self.prior.row_event(x, self.place(a), o)
         return event
 
-    def answer(self, decision: int, x: Any, a: Any, o: Any) -> None:
-        """Learn the reward of one of the last `window` decisions; `MISSING` if it was lost."""
-        super().answer(decision, x, a, o)
-        if o is not MISSING:
-            self._roster.counts[self.place(a)] += 1
+    def take_event(self, event: Event | None, decision: int | None = None) -> None:
+        """Learn the event of a decision, by default the current one; None: its reward is lost."""
+        super().take_event(event, decision)
+        if event is not None:
+            self._roster.counts[event[1]] += 1
 
     def _draw_segment(self, rng: StreamLike) -> Any:
         belief = super()._draw_segment(rng)
@@ -228,7 +223,7 @@ class ChangingArmsBelief(ChangePointBelief, HasArms[Any]):
                 pairs = zip(actions[part].tolist(), rewards[part].tolist(), strict=True)
                 self._events += [(None, j, r) for j, r in pairs]
                 self._save_window()
-        self._roster.add_pulls(np.bincount(actions, minlength=len(prior)).tolist())
+        self.fast_forward(actions)
         self._drawn_from = None
 
     # -- adding and retiring arms --------------------------------------------------------------
@@ -349,10 +344,14 @@ class PerArmBelief(HasArms[Any]):
     def observe(self, x: Any, a: Any, o: Any) -> None:
         """Learn the reward of the current decision. An error leaves the belief unchanged."""
         j = self.place(a)
-        self._parts[j].observe(x, a, o)
+        self._take_event(j, self._parts[j].prior.row_event(x, 0, o))
+
+    def _take_event(self, j: int, event: Event | None, decision: int | None = None) -> None:
+        """Learn the event of arm j; for the other arms, only time goes on."""
+        self._parts[j].take_event(event, decision)
         for part in (*self._parts[:j], *self._parts[j + 1 :]):
-            part.skip(x, a)
-        self._roster.counts[j] += 1
+            part.take_event(None, decision)
+        self._roster.counts[j] += event is not None
 
     def skip(self, x: Any, a: Any) -> None:
         """Close the current decision without an answer; it may still come late."""
@@ -367,10 +366,8 @@ class PerArmBelief(HasArms[Any]):
                 "MISSING"
             )
         j = self.place(a)
-        self._parts[j].answer(decision, x, a, o)
-        for part in (*self._parts[:j], *self._parts[j + 1 :]):
-            part.answer(decision, x, a, MISSING)  # the decision no longer waits
-        self._roster.counts[j] += o is not MISSING
+        event = None if o is MISSING else self._parts[j].prior.row_event(x, 0, o)
+        self._take_event(j, event, index(decision))
 
     def sample(self, rng: StreamLike) -> Any:
         """Draw a start and the parameters of every active arm."""
@@ -467,11 +464,10 @@ class PerArmBelief(HasArms[Any]):
 def changing_problem(problem: Any, per_arm: bool, options: Mapping[str, Any]) -> Changing:
     """Return the changing version of a bandit."""
 
-    def together(**options: Any) -> ChangingArmsBelief:
-        return ChangingArmsBelief(problem.belief(), **options)
-
-    def separately(**options: Any) -> PerArmBelief:
+    def belief(**options: Any) -> ChangingArmsBelief | PerArmBelief:
         static = problem.belief()
+        if not per_arm:
+            return ChangingArmsBelief(static, **options)
         return PerArmBelief([ChangingArmsBelief(static.only(a), **options) for a in static.labels])
 
-    return Changing(problem, separately if per_arm else together, options, per_arm=per_arm)
+    return Changing(problem, belief, options, per_arm=per_arm)

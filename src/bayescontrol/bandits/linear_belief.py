@@ -16,7 +16,7 @@ import math
 from abc import abstractmethod
 from collections.abc import Callable, Hashable, Sequence
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
@@ -49,9 +49,6 @@ from bayescontrol.protocols import PosteriorMeasure
 from bayescontrol.record import Record
 from bayescontrol.schedules import every_step
 from bayescontrol.seeding import Stream, StreamLike, state_of
-
-if TYPE_CHECKING:
-    from bayescontrol.kernels.regression import ArmWeights
 
 
 class LinearWeights:
@@ -113,10 +110,6 @@ class _ScoresBelief(HasArms[M]):
     def _vector(self, x: Any, a: Any) -> FloatArray:
         """Return the features of arm a in context x, or raise BadEvidence."""
 
-    @abstractmethod
-    def _vectors(self, x: Any) -> list[FloatArray]:
-        """Return the features of every active arm in context x."""
-
     @property
     def features(self) -> int:
         """d, the number of features and weights."""
@@ -140,9 +133,9 @@ class _ScoresBelief(HasArms[M]):
 
     def scores(self, x: Any) -> tuple[FloatArray, FloatArray]:
         """Return the means and the standard deviations of the scores of all active arms."""
-        arms = zip(self._roster.active.tolist(), self._vectors(x), strict=True)
-        moments = np.array([self._posteriors.score(self._row(j), v) for j, v in arms])
-        return moments[:, 0], np.sqrt(moments[:, 1])
+        score, arms = self._posteriors.score, zip(self._roster.active, self.arms, strict=True)
+        mean, variance = np.array([score(self._row(j), self._vector(x, a)) for j, a in arms]).T
+        return mean, np.sqrt(variance)
 
     def mean_quantiles(self, tails: FloatArray, x: Any) -> dict[Hashable, FloatArray]:
         """Return quantiles of the mean reward of every active arm in context x."""
@@ -242,20 +235,17 @@ class LinearBelief(_ScoresBelief[LinearWeights]):
     def _vector(self, x: ArrayLike, a: Any) -> FloatArray:
         return as_context(x, self.features)
 
-    def _vectors(self, x: ArrayLike) -> list[FloatArray]:
-        return [as_context(x, self.features)] * len(self)
-
     # -- events and draws ---------------------------------------------------------------------
 
     def plain_event(self, x: ArrayLike, a: Any, o: Any) -> tuple[list[float], Any, float]:
         """Return a valid event in plain values, or raise an error."""
-        context, j, r = self.row_event(x, a, o)
+        context, j, r = self.row_event(x, self.place(a), o)
         return context, self._roster.labels[j], r
 
-    def row_event(self, x: ArrayLike, a: Any, o: Any) -> tuple[list[float], int, float]:
-        """Return a valid event as (context, row of arm a, reward), or raise an error."""
-        j, v, r = self._event(x, a, o)
-        return v.tolist(), j, r
+    def row_event(self, x: ArrayLike, j: int, o: Any) -> tuple[list[float], int, float]:
+        """Return a valid event as (context, row j of the arm, reward), or raise an error."""
+        r = self.link.reward(reward_of(o))
+        return as_context(x, self.features).tolist(), j, r
 
     def only(self, arm: Hashable) -> "LinearBelief":
         """Return the belief about a single arm."""
@@ -352,7 +342,7 @@ class LinearBelief(_ScoresBelief[LinearWeights]):
 
     # -- for compiled loops --------------------------------------------------------------------
 
-    def loop_arrays(self) -> "ArmWeights":
+    def loop_arrays(self) -> "kernels.regression.ArmWeights":
         """Return the arrays that kernels update in place."""
         fit = self._posteriors
         return kernels.regression.ArmWeights(fit.R, fit.z, self._roster.active, fit.v)
@@ -379,7 +369,6 @@ class LinearBelief(_ScoresBelief[LinearWeights]):
     # -- saving, merging, copying ----------------------------------------------------------------
 
     def _saved_draw(self) -> FloatArray:
-        """Return the weights drawn last, one row per arm; no rows if nothing was drawn."""
         return np.empty((0, self.features)) if self._last is None else self.drawn
 
     def _check_state(self, new: SimpleNamespace) -> None:
@@ -395,8 +384,7 @@ class LinearBelief(_ScoresBelief[LinearWeights]):
         names = [labels[j] for j in drawn_arms.tolist()]
         new._last = LinearWeights(names, drawn[drawn_arms]) if names else None
 
-    def _repr_html_(self) -> str:
-        return summary_html(self)
+    _repr_html_ = summary_html
 
 
 #: φ(x, a): the features of an arm in a context.
@@ -506,9 +494,6 @@ class SharedLinearBelief(_ScoresBelief[SharedWeights]):
     def _vector(self, x: Any, a: Any) -> FloatArray:
         return _features(self.phi, x, a, self.features)
 
-    def _vectors(self, x: Any) -> list[FloatArray]:
-        return [self._vector(x, a) for a in self.arms]
-
     def sample(self, rng: StreamLike) -> SharedWeights:
         """Draw w ~ N(μ, Λ⁻¹)."""
         w = np.empty(self.features)
@@ -533,7 +518,7 @@ class SharedLinearBelief(_ScoresBelief[SharedWeights]):
             )
         if len(arms) == 1:
             return {arms[0]: 1.0}
-        first, second = self._vectors(x)
+        first, second = (self._vector(x, a) for a in arms)
         s, q = self._posteriors.score(0, scale_for_comparison(first - second))
         if q == 0.0:  # the difference is certain: its sign decides, and 0 is a tie
             p = 0.5 * (1.0 + float(np.sign(s)))
@@ -559,8 +544,9 @@ class SharedLinearBelief(_ScoresBelief[SharedWeights]):
     def _check_state(self, new: SimpleNamespace) -> None:
         if len(new._posteriors) != 1 or len(new.drawn) > 1:
             raise damaged(f"{len(new._posteriors)} posteriors and {len(new.drawn)} drawn weights")
-        drawn = SharedWeights(new._roster.arms, self.phi, new.drawn[0]) if len(new.drawn) else None
-        new._last = drawn
+        new._last = None
+        if len(new.drawn):
+            new._last = SharedWeights(new._roster.arms, self.phi, new.drawn[0])
 
     def add(self, arm: Hashable) -> None:
         """Add an arm; the posterior of w applies to it."""
