@@ -9,7 +9,7 @@ Under tiny prior parameters several m_j may be the same double, for instance 1.0
 compared by their logarithms or log-odds (see `kernels.arms`). Remaining ties are broken at random.
 """
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from types import SimpleNamespace
 from typing import Any, ClassVar, TypeAlias
 
@@ -30,7 +30,7 @@ from bayescontrol.bandits.family import (
     Intervals,
     same_family,
 )
-from bayescontrol.bandits.roster import HasArms, Roster
+from bayescontrol.bandits.roster import BestArmMode, HasArms, Roster
 from bayescontrol.errors import BadEvidence, IncompatibleState, InvalidTable, MissingCapability
 from bayescontrol.protocols import PosteriorMeasure
 from bayescontrol.record import Record
@@ -38,7 +38,7 @@ from bayescontrol.schedules import every_step
 from bayescontrol.seeding import Stream, StreamLike, state_of
 
 
-class MeanRewards:
+class MeanRewards(BestArmMode):
     """A mode m: the mean reward of every arm. Its policy pulls arg max_j m_j.
 
     `logs`, if given, is compared instead of `means`: it keeps the order of means that are equal
@@ -51,37 +51,18 @@ class MeanRewards:
     'red'
     """
 
-    __slots__ = ("arms", "logs", "means")
+    __slots__ = ("logs", "means")
 
     def __init__(
         self, arms: Sequence[Hashable], means: FloatArray, logs: FloatArray | None = None
     ) -> None:
         self.arms, self.means, self.logs = tuple(arms), means, logs
 
-    def act(self, x: Any, rng: StreamLike) -> Any:
-        """Return arg max_j m_j; ties are broken at random."""
-        compared = self.means if self.logs is None else self.logs
-        best = int(compared.argmax())
-        if np.count_nonzero(compared == compared[best]) > 1:
-            ties = self._best_indices()
-            best = ties[rng.integers(ties.size)]
-        return self.arms[best]
-
-    def action_probabilities(self, x: Any) -> dict[Any, float]:
-        """Return probability 1 for the best arm, split evenly between ties."""
-        best = self._best_indices()
-        return {self.arms[j]: 1.0 / best.size for j in best}
-
-    def _best_indices(self) -> IntArray:
-        """Return the indices of all arms with the largest mean."""
-        compared = self.means if self.logs is None else self.logs
-        return np.flatnonzero(compared == compared.max())
+    def _scores(self, x: Any) -> FloatArray:
+        return self.means if self.logs is None else self.logs
 
     def __repr__(self) -> str:
-        shown = ", ".join(
-            f"{a}: {m:.4g}" for a, m in zip(self.arms, self.means.tolist(), strict=True)
-        )
-        return f"MeanRewards({shown})"
+        return f"MeanRewards({_format_means(self.arms, self.means)})"
 
     def retire(self, arm: Hashable) -> None:
         """Remove the arm, so that this mode no longer pulls it.
@@ -95,6 +76,10 @@ class MeanRewards:
         others = [k for k, a in enumerate(self.arms) if a != arm]
         self.arms, self.means = tuple(self.arms[k] for k in others), self.means[others]
         self.logs = None if self.logs is None else self.logs[others]
+
+
+def _format_means(arms: Iterable[Any], means: FloatArray) -> str:
+    return ", ".join(f"{a}: {m:.4g}" for a, m in zip(arms, means, strict=True))
 
 
 class ArmsEnvironment:
@@ -131,9 +116,7 @@ class ArmsEnvironment:
         self.truth = other.truth
 
     def __repr__(self) -> str:
-        shown = ", ".join(
-            f"{a}: {m:.4g}" for a, m in zip(self.labels, self.means().tolist(), strict=True)
-        )
+        shown = _format_means(self.labels, self.means())
         return f"ArmsEnvironment({self.family!r}, means {shown})"
 
 
@@ -219,8 +202,9 @@ class ArmsBelief(HasArms[MeanRewards]):
         size = len(self._rows)
         self._drawn, self._undrawn = np.full(size, np.nan), np.empty(size, np.int64)
         self._logs = np.empty(size)
-        # Parameters never decrease: once no arm needs logarithms, none will.
-        self._needs_logs = kernels.arms.needs_logs(self.family.kind, self._rows, np.arange(size))
+        #: Whether some means must be compared on a logarithmic scale (`kernels.arms`). Parameters
+        #: never decrease: once this is False, it stays so.
+        self.compares_logs = kernels.arms.needs_logs(self.family.kind, self._rows, np.arange(size))
         self._cache: FloatArray | None = None
         if self._screening and self._why_not_screened() is None:
             self._cache = np.empty((kernels.screening.ROWS, size))
@@ -266,7 +250,7 @@ class ArmsBelief(HasArms[MeanRewards]):
     def sample(self, rng: StreamLike) -> MeanRewards:
         """Draw m ~ P(m | âo_<t): the mean reward of every active arm."""
         active, logs = self._roster.active, None
-        if self._needs_logs and kernels.arms.needs_logs(self.family.kind, self._rows, active):
+        if self.compares_logs and kernels.arms.needs_logs(self.family.kind, self._rows, active):
             kernels.arms.draw_logs(
                 self.family.kind, self.family.constants, self._rows, active, self._drawn,
                 self._logs, state_of(rng),
@@ -290,7 +274,7 @@ class ArmsBelief(HasArms[MeanRewards]):
 
     def _draw_all(self, rng: StreamLike) -> int:
         """Draw the mean reward of every active arm into `_drawn`; return the best arm's row."""
-        draw = kernels.arms.draw_action if self._needs_logs else kernels.arms.largest_mean
+        draw = kernels.arms.draw_action if self.compares_logs else kernels.arms.largest_mean
         return draw(
             self.family.kind, self.family.constants, self._rows, self._roster.active, self._drawn,
             state_of(rng),
@@ -304,11 +288,6 @@ class ArmsBelief(HasArms[MeanRewards]):
     def row_event(self, x: Any, j: int, o: Any) -> tuple[None, int, float]:
         """Return a valid event as (None, row j of the arm, reward), or raise an error."""
         return None, j, self.family.reward(o)
-
-    @property
-    def compares_logs(self) -> bool:
-        """Whether the means of arms are compared on a logarithmic scale (`kernels.arms`)."""
-        return bool(self._needs_logs)
 
     def only(self, arm: Hashable) -> "ArmsBelief":
         """Return the belief about a single arm."""

@@ -25,8 +25,6 @@ from bayescontrol.bandits.linear_belief import (
     SharedWeights,
 )
 from bayescontrol.bandits.regression import (
-    LINEAR_KIND,
-    LOGISTIC_KIND,
     Contexts,
     GaussianNoise,
     LinearEnvironment,
@@ -153,7 +151,7 @@ class LinearBandit(ContextualBandit):
     True
     """
 
-    model_kind: ClassVar[ModelKind] = LINEAR_KIND
+    model_kind: ClassVar[ModelKind] = GaussianNoise.model_kind
 
     def __init__(
         self,
@@ -178,7 +176,7 @@ class LogisticBandit(ContextualBandit):
     {'red': 0.587, 'blue': 0.5}
     """
 
-    model_kind: ClassVar[ModelKind] = LOGISTIC_KIND
+    model_kind: ClassVar[ModelKind] = Logit.model_kind
 
     def __init__(self, arms: int | Sequence[Hashable], features: int, prior: Prior = None) -> None:
         super().__init__(Logit(), arms, features, prior)

@@ -28,7 +28,7 @@ from bayescontrol.bandits.family import (
     true_rows,
     zero_or_one,
 )
-from bayescontrol.errors import BadEvidence, InvalidPrior, InvalidTable
+from bayescontrol.errors import InvalidPrior, InvalidTable
 from bayescontrol.kernels.families import number
 from bayescontrol.seeding import Stream
 
@@ -211,10 +211,7 @@ class Categorical(Family):
         """Return o as a float; raise BadEvidence unless it is one of the values."""
         listed = ", ".join(f"{v:g}" for v in self.constants[:8])
         expected = f"one of {listed}" + (", …" if self.constants.size > 8 else "")
-        r = as_reward(o, "categorical", expected)
-        if r not in self.constants:
-            raise BadEvidence(f"reward {o!r} is invalid for a categorical arm: expected {expected}")
-        return r
+        return as_reward(o, "categorical", expected, lambda r: r in self.constants)
 
     def means(self, truth: FloatArray) -> FloatArray:
         """m_j = Σ_k v_k p_jk."""

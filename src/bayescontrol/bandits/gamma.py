@@ -134,7 +134,7 @@ class Exponential(Family):
     def reward(self, o: Any) -> float:
         """Return o as a float; raise BadEvidence unless it is a number from 0 to 1e150."""
         expected = f"a number from 0 to {LARGEST_TIME:g}"
-        return as_reward(o, "exponential", expected, 0.0, LARGEST_TIME)
+        return as_reward(o, "exponential", expected, lambda r: 0.0 <= r <= LARGEST_TIME)
 
     def expected(self, rows: FloatArray) -> FloatArray:
         """E[r_j] = b_j / (a_j - 1); ∞ for a_j ≤ 1."""

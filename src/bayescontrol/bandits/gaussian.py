@@ -78,7 +78,7 @@ class _GaussianFamily(Family):
 
     def reward(self, o: Any) -> float:
         """Return o as a float; raise BadEvidence unless it is a number within ±1e150."""
-        return as_reward(o, "Gaussian", f"a number in ±{LARGEST:g}", -LARGEST, LARGEST)
+        return as_reward(o, "Gaussian", f"a number in ±{LARGEST:g}", lambda r: abs(r) <= LARGEST)
 
 
 def _checked_rows(

@@ -43,7 +43,7 @@ from bayescontrol.bandits.regression import (
     reward_of,
     scale_for_comparison,
 )
-from bayescontrol.bandits.roster import HasArms, M, Roster
+from bayescontrol.bandits.roster import BestArmMode, HasArms, M, Roster
 from bayescontrol.errors import IncompatibleState, InvalidTable, MissingCapability
 from bayescontrol.protocols import PosteriorMeasure
 from bayescontrol.record import Record
@@ -51,7 +51,7 @@ from bayescontrol.schedules import every_step
 from bayescontrol.seeding import Stream, StreamLike, state_of
 
 
-class LinearWeights:
+class LinearWeights(BestArmMode):
     """A mode: the weights of every arm. Its policy pulls arg max_a x·w_a, ties at random.
 
     >>> from bayescontrol import Stream
@@ -59,7 +59,7 @@ class LinearWeights:
     'blue'
     """
 
-    __slots__ = ("arms", "weights")
+    __slots__ = ("weights",)
 
     def __init__(self, arms: Sequence[Hashable], weights: FloatArray) -> None:
         self.arms, self.weights = tuple(arms), weights
@@ -69,12 +69,9 @@ class LinearWeights:
         v = scale_for_comparison(as_context(x, self.weights.shape[1]))
         return self.arms[kernels.regression.best(self.weights, v, state_of(rng))]
 
-    def action_probabilities(self, x: ArrayLike) -> dict[Any, float]:
-        """1 for the best arm in this context, split evenly between ties."""
+    def _scores(self, x: ArrayLike) -> FloatArray:
         v = scale_for_comparison(as_context(x, self.weights.shape[1]))
-        scores = np.array([kernels.regression.dot(v, w) for w in self.weights])
-        best = np.flatnonzero(scores == scores.max())
-        return {self.arms[j]: 1.0 / best.size for j in best}
+        return np.array([kernels.regression.dot(v, w) for w in self.weights])
 
     def retire(self, arm: Hashable) -> None:
         """Remove the arm, so that this mode no longer pulls it."""
@@ -419,7 +416,7 @@ def _run(agent: Any, environment: LinearEnvironment, steps: int, p: Stream, q: S
     )
 
 
-class SharedWeights:
+class SharedWeights(BestArmMode):
     """A mode: the weights w. Its policy pulls arg max_a φ(x, a)·w, ties at random.
 
     >>> from bayescontrol import Stream
@@ -427,33 +424,19 @@ class SharedWeights:
     1
     """
 
-    __slots__ = ("arms", "phi", "weights")
+    __slots__ = ("phi", "weights")
 
     def __init__(self, arms: Sequence[Hashable], phi: FeatureMap, weights: FloatArray) -> None:
         self.arms, self.phi, self.weights = tuple(arms), phi, weights
-
-    def act(self, x: Any, rng: StreamLike) -> Any:
-        """Return arg max_a φ(x, a)·w; ties are broken at random."""
-        best = self._best_arms(x)
-        return best[rng.integers(len(best)) if len(best) > 1 else 0]
-
-    def action_probabilities(self, x: Any) -> dict[Any, float]:
-        """1 for the best arm in this context, split evenly between ties."""
-        best = self._best_arms(x)
-        return dict.fromkeys(best, 1.0 / len(best))
 
     def retire(self, arm: Hashable) -> None:
         """Remove the arm, so that this mode no longer pulls it."""
         self.arms = tuple(a for a in self.arms if a != arm)
 
-    def _best_arms(self, x: Any) -> list[Any]:
-        """Return all arms with the highest score in context x."""
+    def _scores(self, x: Any) -> FloatArray:
         w = self.weights
-        scores = {
-            a: kernels.regression.dot(_features(self.phi, x, a, len(w)), w) for a in self.arms
-        }
-        highest = max(scores.values())
-        return [a for a, s in scores.items() if s == highest]
+        features = (_features(self.phi, x, a, len(w)) for a in self.arms)
+        return np.array([kernels.regression.dot(v, w) for v in features])
 
 
 class SharedLinearBelief(_ScoresBelief[SharedWeights]):

@@ -5,29 +5,53 @@
 A retired arm keeps its index and its posterior, so that it can be restored.
 """
 
+from abc import abstractmethod
 from collections.abc import Hashable, Iterable, Sequence
 from copy import copy
 from types import SimpleNamespace
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 
-from bayescontrol._arrays import IntArray
+from bayescontrol._arrays import FloatArray, IntArray
 from bayescontrol._support.names import Names
 from bayescontrol._support.saved import Array, Part, Plain, Saved, damaged, declare
 from bayescontrol.errors import IncompatibleState, UnknownArm
+from bayescontrol.seeding import StreamLike
 
 
-class ChoosesArms(Protocol):
-    """A mode that chooses one of its arms."""
+class BestArmMode:
+    """Base of modes that score their arms. The policy pulls the best arm, ties at random."""
+
+    __slots__ = ("arms",)
 
     arms: tuple[Any, ...]
 
+    @abstractmethod
+    def _scores(self, x: Any) -> FloatArray:
+        """Return the score of each arm in context x."""
+
+    def _best_arms(self, x: Any) -> list[Any]:
+        """Return all arms with the highest score in context x."""
+        scores = self._scores(x)
+        return [self.arms[j] for j in np.flatnonzero(scores == scores.max())]
+
+    def act(self, x: Any, rng: StreamLike) -> Any:
+        """Return the best arm in context x; ties are broken at random."""
+        best = self._best_arms(x)
+        return best[rng.integers(len(best)) if len(best) > 1 else 0]
+
+    def action_probabilities(self, x: Any) -> dict[Any, float]:
+        """Return probability 1 for the best arm in context x, split evenly between ties."""
+        best = self._best_arms(x)
+        return dict.fromkeys(best, 1.0 / len(best))
+
+    @abstractmethod
     def retire(self, arm: Hashable) -> None:
-        """Remove the arm, so that the mode no longer pulls it."""
+        """Remove the arm, so that this mode no longer pulls it."""
 
 
-M = TypeVar("M", bound=ChoosesArms)
+M = TypeVar("M", bound=BestArmMode)
 
 
 class Roster(Saved):
@@ -69,8 +93,7 @@ class Roster(Saved):
         j = self.labels.place(arm)
         if j not in self.active:
             raise UnknownArm(
-                f"arm {arm!r} is retired already; the active arms are "
-                f"{[self.labels[i] for i in self.active.tolist()]}"
+                f"arm {arm!r} is retired already; the active arms are {list(self.arms)}"
             )
         if self.active.size == 1:
             raise UnknownArm(f"arm {arm!r} is the last active arm: add another one first")
