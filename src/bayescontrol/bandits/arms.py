@@ -11,7 +11,7 @@ compared by their logarithms or log-odds (see `kernels.arms`). Remaining ties ar
 
 from collections.abc import Hashable, Iterable, Sequence
 from types import SimpleNamespace
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -23,14 +23,8 @@ from bayescontrol._support.names import Names
 from bayescontrol._support.saved import Array, Copied, Fixed, damaged, declare
 from bayescontrol._support.values import distinct_texts, format_text
 from bayescontrol.bandits.best_arm import Mixture
-from bayescontrol.bandits.family import (
-    BestArm,
-    Family,
-    FiniteRewards,
-    Intervals,
-    same_family,
-)
-from bayescontrol.bandits.roster import BestArmMode, HasArms, Roster
+from bayescontrol.bandits.family import BestArm, Family, FiniteRewards, Intervals, same_family
+from bayescontrol.bandits.roster import Arms, BestArmMode, HasArms, Roster
 from bayescontrol.errors import BadEvidence, IncompatibleState, InvalidTable, MissingCapability
 from bayescontrol.protocols import PosteriorMeasure
 from bayescontrol.record import Record
@@ -140,11 +134,8 @@ def _run(agent: Any, environment: ArmsEnvironment, steps: int, p: Stream, q: Str
     return Record(environment.labels.column(actions), rewards)
 
 
-#: The number of arms, or their names.
-Arms: TypeAlias = int | Sequence[Hashable]
-
 # A binomial tail sums about √n terms: beyond this count, drawing every arm is faster.
-_LARGEST_COUNT = 2.0**32
+_LARGEST_SCREENED = 2.0**32
 
 
 class ArmsBelief(HasArms[MeanRewards]):
@@ -183,12 +174,7 @@ class ArmsBelief(HasArms[MeanRewards]):
     )
 
     def __init__(
-        self,
-        family: Family,
-        arms: Arms,
-        prior: ArrayLike | None = None,
-        *,
-        screening: bool = True,
+        self, family: Family, arms: Arms, prior: ArrayLike | None = None, *, screening: bool = True
     ) -> None:
         self.family = family
         self._roster = Roster(arms)
@@ -215,12 +201,12 @@ class ArmsBelief(HasArms[MeanRewards]):
         if self.family.kind != kernels.arms.BERNOULLI:
             return "screening is for Bernoulli arms"
         rows = self._rows
-        is_screenable = (rows >= 1.0) & (rows == np.floor(rows)) & (rows <= _LARGEST_COUNT)
+        is_screenable = (rows >= 1.0) & (rows == np.floor(rows)) & (rows <= _LARGEST_SCREENED)
         if is_screenable.all():
             return None
         j, k = np.argwhere(~is_screenable)[0]
-        is_large = rows[j, k] > _LARGEST_COUNT
-        why = f"above {_LARGEST_COUNT:g}" if is_large else "not a positive whole number"
+        is_large = rows[j, k] > _LARGEST_SCREENED
+        why = f"above {_LARGEST_SCREENED:g}" if is_large else "not a positive whole number"
         return f"the posterior of {self.labels[j]} has a parameter that is {why}"
 
     @property
@@ -237,7 +223,7 @@ class ArmsBelief(HasArms[MeanRewards]):
         """Update arm a with its reward o. An error leaves the belief unchanged."""
         j, r = self._roster.labels.place(a), self.family.reward(o)
         if self._cache is not None:
-            if kernels.screening.learn(self._rows, self._cache, j, r) > _LARGEST_COUNT:
+            if kernels.screening.learn(self._rows, self._cache, j, r) > _LARGEST_SCREENED:
                 self._refresh()
         else:
             row = self._rows[j].copy()
@@ -440,7 +426,7 @@ class ArmsBelief(HasArms[MeanRewards]):
         """Synchronise with a finished compiled loop."""
         super().fast_forward(actions)
         # For few arms argmax and item are faster than max.
-        if self._cache is not None and self._rows.item(self._rows.argmax()) > _LARGEST_COUNT:
+        if self._cache is not None and self._rows.item(self._rows.argmax()) > _LARGEST_SCREENED:
             self._refresh()
 
     fused_loop = staticmethod(arms_loop)

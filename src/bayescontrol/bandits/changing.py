@@ -105,7 +105,7 @@ class ChangingArmsBelief(ChangePointBelief, HasArms[Any]):
     """
 
     saved_fields = declare(
-        _ArmEvents("events", "_events", what="the window of answers", copied=True),
+        _ArmEvents("events", "_events", what="the window of answers", copied=True)
     )
 
     format_name: ClassVar[str] = "ChangingArmsBelief"
@@ -164,13 +164,13 @@ class ChangingArmsBelief(ChangePointBelief, HasArms[Any]):
 
     def mean_quantiles(self, tails: FloatArray, x: object = None) -> dict[Hashable, FloatArray]:
         """Return quantiles of the mean reward of every active arm: F = Σ_s P(s | âo_<t) F_s."""
-        parts = [(p, belief.mean_quantiles(_TAILS, x)) for p, belief in self.components()]
-        found = {}
+        segments = [(p, belief.mean_quantiles(_TAILS, x)) for p, belief in self.components()]
+        quantiles = {}
         for a in self.arms:
-            m = np.unique(np.concatenate([quantiles[a] for _, quantiles in parts]))
-            F = np.sum([p * np.interp(m, q[a], _TAILS, 0.0, 1.0) for p, q in parts], axis=0)
-            found[a] = np.interp(tails, F, m)
-        return found
+            m = np.unique(np.concatenate([q[a] for _, q in segments]))
+            F = np.sum([p * np.interp(m, q[a], _TAILS, 0.0, 1.0) for p, q in segments], axis=0)
+            quantiles[a] = np.interp(tails, F, m)
+        return quantiles
 
     def posterior_summary(self) -> dict[str, dict[str, Any]]:
         """Return the mean and the number of rewards of every arm."""
@@ -196,7 +196,7 @@ class ChangingArmsBelief(ChangePointBelief, HasArms[Any]):
         """
         if len(actions):
             self._pass_over()
-        state, family, begin = self._state, self.family, 0
+        state, family, done = self._state, self.family, 0
         segments: Any = state.segments
         rows, prior = segments.arrays["rows"], self.prior.posterior()
         arms = kernels.arms.ArmRows(
@@ -207,16 +207,16 @@ class ChangingArmsBelief(ChangePointBelief, HasArms[Any]):
             np.empty(len(state.mass)), prior,
         )  # fmt: skip
         streams = kernels.random.Streams(p.state, q.state)
-        while begin < len(actions):
-            since, left = state.t - int(self._saved[-1]["time"]), len(actions) - begin
-            saves = (since + left) // self.window
+        while done < len(actions):
+            unsaved, left = state.t - int(self._saved[-1]["time"]), len(actions) - done
+            saves = (unsaved + left) // self.window
             is_long = saves > 2  # all but the last two states would be dropped
-            n = (saves - 1) * self.window - since if is_long else min(self.window - since, left)
-            part = slice(begin, begin + n)
+            n = (saves - 1) * self.window - unsaved if is_long else min(self.window - unsaved, left)
+            part = slice(done, done + n)
             state.size = kernels.changes.interact_arms(
                 arms, starts, state.size, state.t, truth, streams, actions[part], rewards[part]
             )
-            state.t, begin = state.t + n, begin + n
+            state.t, done = state.t + n, done + n
             if is_long:
                 self._saved, self._events = [state.save()], []
             else:
@@ -255,13 +255,13 @@ class ChangingArmsBelief(ChangePointBelief, HasArms[Any]):
 
     def for_new_arm(self, static: ArmsBelief | LinearBelief) -> "ChangingArmsBelief":
         """Return a belief about other arms without evidence, at the same decision."""
-        state, begin = self._state, self._saved[0]["time"]
+        state, window_start = self._state, int(self._saved[0]["time"])
         belief = ChangingArmsBelief(
             static, hazards=state.hazards, hazard_prior=self._hazard_prior, starts=self.most_starts,
             window=self.window,
         )  # fmt: skip
         # Without evidence all segments are equal, so that one start stands for all.
-        belief._state.t = belief._state.starts[0] = int(begin)
+        belief._state.t = belief._state.starts[0] = window_start
         belief._replay(belief._state.save(), [None] * len(self._events))
         belief._waiting = self._waiting
         return belief
@@ -290,9 +290,7 @@ class PerArmBelief(HasArms[Any]):
     {'red': 0.13, 'blue': 0.97}
     """
 
-    saved_fields = declare(
-        Parts("", "_parts"),
-    )
+    saved_fields = declare(Parts("", "_parts"))
 
     format_name: ClassVar[str] = "PerArmBelief"
     posterior_measure: ClassVar[PosteriorMeasure | None] = PosteriorMeasure("mean reward", "reward")

@@ -8,7 +8,6 @@ context 0, in which nothing can be learned, unless another start is given. Give 
 start: `agent(start=world.start)`.
 """
 
-from collections.abc import Hashable, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -36,6 +35,7 @@ from bayescontrol.bandits.regression import (
     make_regressions,
     next_context,
 )
+from bayescontrol.bandits.roster import Arms
 from bayescontrol.beliefs.changing_problem import Changing
 from bayescontrol.errors import InvalidTable
 from bayescontrol.rule import ControlRule
@@ -55,9 +55,7 @@ class ContextualBandit:
     model_part: ClassVar[str] = "link"
     not_stored_because: ClassVar[str] = "its link has no stored name"
 
-    def __init__(
-        self, link: Link, arms: int | Sequence[Hashable], features: int, prior: Prior = None
-    ) -> None:
+    def __init__(self, link: Link, arms: Arms, features: int, prior: Prior = None) -> None:
         self.link, self.labels, self.prior = link, Names("arm", arms), prior
         self._priors = make_regressions(prior, len(self.labels), features)
         self.features = self._priors.features
@@ -90,10 +88,7 @@ class ContextualBandit:
         return changing_problem(self, per_arm, options)
 
     def environment(
-        self,
-        weights: ArrayLike,
-        contexts: Contexts = "normal",
-        start: ArrayLike | None = None,
+        self, weights: ArrayLike, contexts: Contexts = "normal", start: ArrayLike | None = None
     ) -> LinearEnvironment:
         """A world with these true weights, one row per arm."""
         world = LinearEnvironment(self.link, self.labels, weights, contexts, start)
@@ -153,13 +148,7 @@ class LinearBandit(ContextualBandit):
 
     model_kind: ClassVar[ModelKind] = GaussianNoise.model_kind
 
-    def __init__(
-        self,
-        arms: int | Sequence[Hashable],
-        features: int,
-        sd: float = 1.0,
-        prior: Prior = None,
-    ) -> None:
+    def __init__(self, arms: Arms, features: int, sd: float = 1.0, prior: Prior = None) -> None:
         super().__init__(GaussianNoise(sd), arms, features, prior)
 
 
@@ -178,7 +167,7 @@ class LogisticBandit(ContextualBandit):
 
     model_kind: ClassVar[ModelKind] = Logit.model_kind
 
-    def __init__(self, arms: int | Sequence[Hashable], features: int, prior: Prior = None) -> None:
+    def __init__(self, arms: Arms, features: int, prior: Prior = None) -> None:
         super().__init__(Logit(), arms, features, prior)
 
 
@@ -200,7 +189,7 @@ class SharedLinearBandit:
 
     def __init__(
         self,
-        arms: int | Sequence[Hashable],
+        arms: Arms,
         phi: FeatureMap,
         features: int,
         sd: float = 1.0,

@@ -43,7 +43,7 @@ from bayescontrol.bandits.regression import (
     reward_of,
     scale_for_comparison,
 )
-from bayescontrol.bandits.roster import BestArmMode, HasArms, M, Roster
+from bayescontrol.bandits.roster import Arms, BestArmMode, HasArms, M, Roster
 from bayescontrol.errors import IncompatibleState, InvalidTable, MissingCapability
 from bayescontrol.protocols import PosteriorMeasure
 from bayescontrol.record import Record
@@ -219,9 +219,7 @@ class LinearBelief(_ScoresBelief[LinearWeights]):
         "Rewards depend on the situation: the weights are shown instead.",
     )
 
-    def __init__(
-        self, link: Link, arms: int | Sequence[Hashable], features: int, prior: Prior = None
-    ) -> None:
+    def __init__(self, link: Link, arms: Arms, features: int, prior: Prior = None) -> None:
         self.link = link
         self._roster = Roster(arms)
         self._posteriors = make_regressions(prior, len(self), features)
@@ -456,12 +454,7 @@ class SharedLinearBelief(_ScoresBelief[SharedWeights]):
     stateless_draws: ClassVar[bool] = True
 
     def __init__(
-        self,
-        link: Link,
-        arms: int | Sequence[Hashable],
-        phi: FeatureMap,
-        features: int,
-        prior: Prior = None,
+        self, link: Link, arms: Arms, phi: FeatureMap, features: int, prior: Prior = None
     ) -> None:
         if not callable(phi):
             raise InvalidTable(

@@ -9,7 +9,7 @@ from abc import abstractmethod
 from collections.abc import Hashable, Iterable, Sequence
 from copy import copy
 from types import SimpleNamespace
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -18,6 +18,9 @@ from bayescontrol._support.names import Names
 from bayescontrol._support.saved import Array, Part, Plain, Saved, damaged, declare
 from bayescontrol.errors import IncompatibleState, UnknownArm
 from bayescontrol.seeding import StreamLike
+
+#: The number of arms, or their names.
+Arms: TypeAlias = int | Sequence[Hashable]
 
 
 class BestArmMode:
@@ -70,7 +73,7 @@ class Roster(Saved):
         Array("pulls", "counts", shape=(None,)),
     )
 
-    def __init__(self, arms: int | Sequence[Hashable]) -> None:
+    def __init__(self, arms: Arms) -> None:
         self.labels = Names("arm", arms)
         #: The number of rewards of each arm: a list, because it is faster to update than an array.
         self.counts = [0] * len(self.labels)
@@ -125,16 +128,13 @@ class Roster(Saved):
 class HasArms(Saved, Generic[M]):
     """Base of beliefs over arms. Subclasses set `_roster`, and `_last` to the mode drawn last."""
 
-    saved_fields = declare(
-        Part("", "_roster"),
-    )
+    saved_fields = declare(Part("", "_roster"))
 
     _roster: Roster
     _last: M | None = None
 
     def _after_copy(self) -> None:
-        if self._last is not None:
-            self._last = copy(self._last)
+        self._last = copy(self._last)
 
     def last(self) -> M | None:
         """Return the mode drawn last; None if an action was drawn without a mode since."""
