@@ -134,7 +134,8 @@ class HasArms(Saved, Generic[M]):
     _last: M | None = None
 
     def _after_copy(self) -> None:
-        self._last = copy(self._last)
+        if self._last is not None:
+            self._last = copy(self._last)
 
     def last(self) -> M | None:
         """Return the mode drawn last; None if an action was drawn without a mode since."""
