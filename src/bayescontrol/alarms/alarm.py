@@ -143,7 +143,7 @@ class WatchingAlarm(Saved):
 
         It is 0 before the first observation, and ∞ if every mode has been ruled out.
         """
-        return float(self._log_e.min(initial=math.inf)) / LN2 if self._log_e.size else 0.0
+        return float(self._log_e.min()) / LN2 if self._log_e.size else 0.0
 
     @property
     def mode_bits(self) -> FloatArray:

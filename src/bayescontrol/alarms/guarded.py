@@ -43,10 +43,9 @@ def as_fallback(fallback: Any) -> Any:
             f"fallback={fallback.__name__} is a class: pass an instance, {fallback.__name__}(...)"
         )
     function = getattr(fallback, "act", fallback)
-    if not callable(function):
-        return fallback
     try:
-        inspect.signature(function).bind(None, None)
+        if callable(function):
+            inspect.signature(function).bind(None, None)
     except ValueError:  # a built-in without a signature
         return fallback
     except TypeError:

@@ -61,8 +61,6 @@ from bayescontrol.errors import BadEvidence, MissingCapability, counted
 #: (x, a) -> the key of the statistics that the predictor uses.
 Key: TypeAlias = Callable[[Any, Any], Hashable]
 
-LN_PI: Final = math.log(math.pi)
-
 
 class Predictor(Protocol):
     """q(o | x, a, past): call `log_predict` for ln q first, then `update` to learn o.
@@ -138,9 +136,7 @@ class KrichevskyTrofimov(_Keyed):
 
     #: q is a probability.
     density: ClassVar[bool] = False
-    saved_fields = declare(
-        Fixed("observations", lambda predictor: list(predictor.observations)),
-    )
+    saved_fields = declare(Fixed("observations", lambda predictor: list(predictor.observations)))
 
     def __init__(self, observations: int | Iterable[Any], key: Key | None = None) -> None:
         try:
@@ -305,7 +301,7 @@ class StudentPredictor(_Keyed):
         value = self._as_vector(o)
         # ν s², with ν = 2α degrees of freedom and scale s.
         nu_s2 = 2.0 * beta * (kappa + 1.0) / kappa
-        constant = math.lgamma(alpha + 0.5) - math.lgamma(alpha) - 0.5 * LN_PI
+        constant = math.lgamma(alpha + 0.5) - math.lgamma(alpha) - 0.5 * math.log(math.pi)
         with np.errstate(over="ignore"):
             tail = np.log1p((value - mu) ** 2 / nu_s2)
         log_q = float((constant - 0.5 * np.log(nu_s2) - (alpha + 0.5) * tail).sum())
@@ -347,17 +343,17 @@ def _contains_reals(value: Any) -> bool:
 NUMBER: Final = int | float | np.number
 
 
-class _Regressions(Field):
-    """The triangles F and the numbers of rows of all keys; names must be plain values."""
+class _SavedRegressions(Field):
+    """The regressions of a `LinearPredictor` by key; names in keys must be plain values."""
 
     copied = nested = True
 
     def save(self, owner: Any, arrays: Arrays) -> None:
         """Add the keys and their arrays."""
-        parts = self.value(owner)
-        keys = sorted(parts, key=repr)
+        regressions = self.value(owner)
+        keys = sorted(regressions, key=repr)
         arrays["keys"] = pack(keys, "the names of situations and actions")
-        for i, (F, n) in enumerate(parts[key] for key in keys):
+        for i, (F, n) in enumerate(regressions[key] for key in keys):
             arrays |= {f"factor/{i}": F.copy(), f"rows/{i}": n.copy()}
 
     def read(self, owner: Any, arrays: Arrays) -> dict[Hashable, tuple[FloatArray, IntArray]]:
@@ -400,14 +396,14 @@ class LinearPredictor(Saved):
     saved_fields = declare(
         Array("used", "_used", shared=True),
         Array("last", "_last", shape=(None,), shared=True),
-        _Regressions("keys", "_parts"),
+        _SavedRegressions("keys", "_regressions"),
     )
 
     def __init__(self, starts: int = 1) -> None:
         self._used: IntArray = np.full(starts, -1)  # 0 for a place that is used, otherwise -1
         self._used[0] = 0
-        # (names, p, d) -> the triangles F and the numbers of rows n of all starts.
-        self._parts: dict[Hashable, tuple[FloatArray, IntArray]] = {}
+        # (names, p, d) -> the triangles F and the numbers of observations n, of all places.
+        self._regressions: dict[Hashable, tuple[FloatArray, IntArray]] = {}
         self._last: FloatArray = np.zeros(0)  # the last observation
 
     def log_predict(self, x: Any, a: Any, o: Any) -> float | None:
@@ -417,40 +413,44 @@ class LinearPredictor(Saved):
 
     def observations_needed(self, x: object, a: object, o: object) -> int:
         """Return p + 2, the number of observations before the first prediction."""
-        (_, p, _), _ = _row(o if x is None else x, a, o)
+        (_, p, _), _ = _key_and_row(o if x is None else x, a, o)
         return p + 2
 
     def log_predict_each(self, x: Any, a: Any, o: Any) -> FloatArray:
         """Return ln q(o | x, a, past) of every place; NaN where there is no prediction."""
-        key, row = _row(self._last if x is None else x, a, o)
+        key, row = _key_and_row(self._last if x is None else x, a, o)
         out = np.full(len(self._used), math.nan)
-        if key in self._parts:
-            kernels.regression.log_student(*self._parts[key], row, key[1], np.empty_like(row), out)
+        if key in self._regressions:
+            F, n = self._regressions[key]
+            kernels.regression.log_student(F, n, row, key[1], np.empty_like(row), out)
         return out
 
     def update(self, x: Any, a: Any, o: Any) -> None:
         """Let all starts learn o."""
-        key, row = _row(self._last if x is None else x, a, o)
+        key, row = _key_and_row(self._last if x is None else x, a, o)
         size = len(row)
-        if key not in self._parts:
-            self._parts[key] = np.zeros((len(self._used), size, size)), self._used.copy()
-        kernels.regression.absorb_rows(*self._parts[key], row, np.empty(size), np.zeros(size))
+        if key not in self._regressions:
+            self._regressions[key] = np.zeros((len(self._used), size, size)), self._used.copy()
+        kernels.regression.absorb_rows(*self._regressions[key], row, np.empty(size), np.zeros(size))
         self._last = row[key[1] :].copy()
 
     def restart(self, place: int, used: BoolArray) -> None:
         """Forget what this place has learned; learn only in the starts that are used."""
         self._used = np.where(used, 0, -1)
-        for F, n in self._parts.values():
+        for F, n in self._regressions.values():
             F[place], n[place] = 0.0, 0
             n[~used] = -1
 
     def __repr__(self) -> str:
-        observations = sum(int(n[0]) for _, n in self._parts.values())
+        observations = sum(int(n[0]) for _, n in self._regressions.values())
         return f"LinearPredictor({counted(observations, 'observation')})"
 
 
-def _row(x: Any, a: Any, o: Any) -> tuple[tuple[tuple[Any, ...], int, int], FloatArray]:
-    """Return the key (names, p, d) of the regression and the row (1, x, a, o)."""
+def _key_and_row(x: Any, a: Any, o: Any) -> tuple[tuple[tuple[Any, ...], int, int], FloatArray]:
+    """Return the key of the regression and the row (z, y) of numbers, z = (1, x, a) and y = o.
+
+    The key is (names, p, d): the names in x and a, and the lengths of z and y.
+    """
     parts, y = [*_parts_of(x), *_parts_of(a)], [*_parts_of(o)]
     z = [1.0, *(part for part in parts if isinstance(part, NUMBER))]
     names = tuple(part for part in parts if not isinstance(part, NUMBER))

@@ -14,8 +14,8 @@ M_T(m) ≥ c, hence E[T] ≥ E[M_T(m)] ≥ c by optional stopping (Shin, Ramdas 
 
 **Bounded memory.** A start s = 2^l · odd is held until it has 8 · 2^l observations, so the starts
 of age n are at most n/4 apart, and their number grows with log n. A start that ends gives its R(m)
-to the next younger start, which does not change M. If there are more
-than `starts` of them, the oldest one ends.
+to the next younger start, which does not change M. If there are more than `starts` of them, the
+oldest one ends.
 
 **What P is.** It decides for which worlds the bound holds:
 
@@ -71,9 +71,7 @@ EXACT: Final = 1e6
 class PredictorCopies(Saved):
     """Copies of a predictor, one for each start, with the methods of a `LinearPredictor`."""
 
-    saved_fields = declare(
-        Copied("_copies", nested=True),
-    )
+    saved_fields = declare(Copied("_copies", nested=True))
 
     def __init__(self, predictor: Any, starts: int) -> None:
         self._fresh = with_methods(predictor, "log_predict", "update", "copy").copy()

@@ -9,9 +9,9 @@ Under tiny prior parameters several m_j may be the same double, for instance 1.0
 compared by their logarithms or log-odds (see `kernels.arms`). Remaining ties are broken at random.
 """
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from types import SimpleNamespace
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -23,14 +23,8 @@ from bayescontrol._support.names import Names
 from bayescontrol._support.saved import Array, Copied, Fixed, damaged, declare
 from bayescontrol._support.values import distinct_texts, format_text
 from bayescontrol.bandits.best_arm import Mixture
-from bayescontrol.bandits.family import (
-    BestArm,
-    Family,
-    FiniteRewards,
-    Intervals,
-    same_family,
-)
-from bayescontrol.bandits.roster import HasArms, Roster
+from bayescontrol.bandits.family import BestArm, Family, FiniteRewards, Intervals, same_family
+from bayescontrol.bandits.roster import Arms, BestArmMode, HasArms, Roster
 from bayescontrol.errors import BadEvidence, IncompatibleState, InvalidTable, MissingCapability
 from bayescontrol.protocols import PosteriorMeasure
 from bayescontrol.record import Record
@@ -38,7 +32,7 @@ from bayescontrol.schedules import every_step
 from bayescontrol.seeding import Stream, StreamLike, state_of
 
 
-class MeanRewards:
+class MeanRewards(BestArmMode):
     """A mode m: the mean reward of every arm. Its policy pulls arg max_j m_j.
 
     `logs`, if given, is compared instead of `means`: it keeps the order of means that are equal
@@ -51,37 +45,18 @@ class MeanRewards:
     'red'
     """
 
-    __slots__ = ("arms", "logs", "means")
+    __slots__ = ("logs", "means")
 
     def __init__(
         self, arms: Sequence[Hashable], means: FloatArray, logs: FloatArray | None = None
     ) -> None:
         self.arms, self.means, self.logs = tuple(arms), means, logs
 
-    def act(self, x: Any, rng: StreamLike) -> Any:
-        """Return arg max_j m_j; ties are broken at random."""
-        compared = self.means if self.logs is None else self.logs
-        best = int(compared.argmax())
-        if np.count_nonzero(compared == compared[best]) > 1:
-            ties = self._best_indices()
-            best = ties[rng.integers(ties.size)]
-        return self.arms[best]
-
-    def action_probabilities(self, x: Any) -> dict[Any, float]:
-        """Return probability 1 for the best arm, split evenly between ties."""
-        best = self._best_indices()
-        return {self.arms[j]: 1.0 / best.size for j in best}
-
-    def _best_indices(self) -> IntArray:
-        """Return the indices of all arms with the largest mean."""
-        compared = self.means if self.logs is None else self.logs
-        return np.flatnonzero(compared == compared.max())
+    def _scores(self, x: Any) -> FloatArray:
+        return self.means if self.logs is None else self.logs
 
     def __repr__(self) -> str:
-        shown = ", ".join(
-            f"{a}: {m:.4g}" for a, m in zip(self.arms, self.means.tolist(), strict=True)
-        )
-        return f"MeanRewards({shown})"
+        return f"MeanRewards({_format_means(self.arms, self.means)})"
 
     def retire(self, arm: Hashable) -> None:
         """Remove the arm, so that this mode no longer pulls it.
@@ -95,6 +70,10 @@ class MeanRewards:
         others = [k for k, a in enumerate(self.arms) if a != arm]
         self.arms, self.means = tuple(self.arms[k] for k in others), self.means[others]
         self.logs = None if self.logs is None else self.logs[others]
+
+
+def _format_means(arms: Iterable[Any], means: FloatArray) -> str:
+    return ", ".join(f"{a}: {m:.4g}" for a, m in zip(arms, means, strict=True))
 
 
 class ArmsEnvironment:
@@ -131,9 +110,7 @@ class ArmsEnvironment:
         self.truth = other.truth
 
     def __repr__(self) -> str:
-        shown = ", ".join(
-            f"{a}: {m:.4g}" for a, m in zip(self.labels, self.means().tolist(), strict=True)
-        )
+        shown = _format_means(self.labels, self.means())
         return f"ArmsEnvironment({self.family!r}, means {shown})"
 
 
@@ -157,11 +134,8 @@ def _run(agent: Any, environment: ArmsEnvironment, steps: int, p: Stream, q: Str
     return Record(environment.labels.column(actions), rewards)
 
 
-#: The number of arms, or their names.
-Arms: TypeAlias = int | Sequence[Hashable]
-
 # A binomial tail sums about √n terms: beyond this count, drawing every arm is faster.
-_LARGEST_COUNT = 2.0**32
+_LARGEST_SCREENED = 2.0**32
 
 
 class ArmsBelief(HasArms[MeanRewards]):
@@ -200,12 +174,7 @@ class ArmsBelief(HasArms[MeanRewards]):
     )
 
     def __init__(
-        self,
-        family: Family,
-        arms: Arms,
-        prior: ArrayLike | None = None,
-        *,
-        screening: bool = True,
+        self, family: Family, arms: Arms, prior: ArrayLike | None = None, *, screening: bool = True
     ) -> None:
         self.family = family
         self._roster = Roster(arms)
@@ -219,8 +188,9 @@ class ArmsBelief(HasArms[MeanRewards]):
         size = len(self._rows)
         self._drawn, self._undrawn = np.full(size, np.nan), np.empty(size, np.int64)
         self._logs = np.empty(size)
-        # Parameters never decrease: once no arm needs logarithms, none will.
-        self._needs_logs = kernels.arms.needs_logs(self.family.kind, self._rows, np.arange(size))
+        #: Whether some means must be compared on a logarithmic scale (`kernels.arms`). Parameters
+        #: never decrease: once this is False, it stays so.
+        self.compares_logs = kernels.arms.needs_logs(self.family.kind, self._rows, np.arange(size))
         self._cache: FloatArray | None = None
         if self._screening and self._why_not_screened() is None:
             self._cache = np.empty((kernels.screening.ROWS, size))
@@ -231,12 +201,12 @@ class ArmsBelief(HasArms[MeanRewards]):
         if self.family.kind != kernels.arms.BERNOULLI:
             return "screening is for Bernoulli arms"
         rows = self._rows
-        is_screenable = (rows >= 1.0) & (rows == np.floor(rows)) & (rows <= _LARGEST_COUNT)
+        is_screenable = (rows >= 1.0) & (rows == np.floor(rows)) & (rows <= _LARGEST_SCREENED)
         if is_screenable.all():
             return None
         j, k = np.argwhere(~is_screenable)[0]
-        is_large = rows[j, k] > _LARGEST_COUNT
-        why = f"above {_LARGEST_COUNT:g}" if is_large else "not a positive whole number"
+        is_large = rows[j, k] > _LARGEST_SCREENED
+        why = f"above {_LARGEST_SCREENED:g}" if is_large else "not a positive whole number"
         return f"the posterior of {self.labels[j]} has a parameter that is {why}"
 
     @property
@@ -253,7 +223,7 @@ class ArmsBelief(HasArms[MeanRewards]):
         """Update arm a with its reward o. An error leaves the belief unchanged."""
         j, r = self._roster.labels.place(a), self.family.reward(o)
         if self._cache is not None:
-            if kernels.screening.learn(self._rows, self._cache, j, r) > _LARGEST_COUNT:
+            if kernels.screening.learn(self._rows, self._cache, j, r) > _LARGEST_SCREENED:
                 self._refresh()
         else:
             row = self._rows[j].copy()
@@ -266,7 +236,7 @@ class ArmsBelief(HasArms[MeanRewards]):
     def sample(self, rng: StreamLike) -> MeanRewards:
         """Draw m ~ P(m | âo_<t): the mean reward of every active arm."""
         active, logs = self._roster.active, None
-        if self._needs_logs and kernels.arms.needs_logs(self.family.kind, self._rows, active):
+        if self.compares_logs and kernels.arms.needs_logs(self.family.kind, self._rows, active):
             kernels.arms.draw_logs(
                 self.family.kind, self.family.constants, self._rows, active, self._drawn,
                 self._logs, state_of(rng),
@@ -290,7 +260,7 @@ class ArmsBelief(HasArms[MeanRewards]):
 
     def _draw_all(self, rng: StreamLike) -> int:
         """Draw the mean reward of every active arm into `_drawn`; return the best arm's row."""
-        draw = kernels.arms.draw_action if self._needs_logs else kernels.arms.largest_mean
+        draw = kernels.arms.draw_action if self.compares_logs else kernels.arms.largest_mean
         return draw(
             self.family.kind, self.family.constants, self._rows, self._roster.active, self._drawn,
             state_of(rng),
@@ -298,17 +268,12 @@ class ArmsBelief(HasArms[MeanRewards]):
 
     def plain_event(self, x: Any, a: Any, o: Any) -> tuple[None, Any, float]:
         """Return a valid event in plain values, or raise an error."""
-        _, j, r = self.row_event(x, a, o)
+        _, j, r = self.row_event(x, self.place(a), o)
         return None, self._roster.labels[j], r
 
-    def row_event(self, x: Any, a: Any, o: Any) -> tuple[None, int, float]:
-        """Return a valid event as (None, row of arm a, reward), or raise an error."""
-        return None, self.place(a), self.family.reward(o)
-
-    @property
-    def compares_logs(self) -> bool:
-        """Whether the means of arms are compared on a logarithmic scale (`kernels.arms`)."""
-        return bool(self._needs_logs)
+    def row_event(self, x: Any, j: int, o: Any) -> tuple[None, int, float]:
+        """Return a valid event as (None, row j of the arm, reward), or raise an error."""
+        return None, j, self.family.reward(o)
 
     def only(self, arm: Hashable) -> "ArmsBelief":
         """Return the belief about a single arm."""
@@ -461,7 +426,7 @@ class ArmsBelief(HasArms[MeanRewards]):
         """Synchronise with a finished compiled loop."""
         super().fast_forward(actions)
         # For few arms argmax and item are faster than max.
-        if self._cache is not None and self._rows.item(self._rows.argmax()) > _LARGEST_COUNT:
+        if self._cache is not None and self._rows.item(self._rows.argmax()) > _LARGEST_SCREENED:
             self._refresh()
 
     fused_loop = staticmethod(arms_loop)
@@ -512,8 +477,7 @@ class ArmsBelief(HasArms[MeanRewards]):
         self._roster.add_pulls(other._roster.counts)
         self._refresh()
 
-    def _repr_html_(self) -> str:
-        return summary_html(self)
+    _repr_html_ = summary_html
 
     def __repr__(self) -> str:
         means, pulls = self.expected(), self.pulls

@@ -16,9 +16,10 @@ import numpy as np
 
 from bayescontrol._arrays import ArrayLike
 from bayescontrol._support.names import Names
-from bayescontrol.bandits.arms import Arms, ArmsBelief, ArmsEnvironment, MeanRewards
+from bayescontrol.bandits.arms import ArmsBelief, ArmsEnvironment, MeanRewards
 from bayescontrol.bandits.changing import changing_problem
 from bayescontrol.bandits.family import Family, FamilyKind
+from bayescontrol.bandits.roster import Arms
 from bayescontrol.beliefs.changing_problem import Changing
 from bayescontrol.errors import InvalidTable, UnknownArm
 from bayescontrol.rule import ControlRule

@@ -80,11 +80,7 @@ def student_best(
 
 
 def gamma_best(
-    shape: ArrayLike,
-    rate: ArrayLike,
-    mixture: Mixture | None = None,
-    *,
-    largest: bool = True,
+    shape: ArrayLike, rate: ArrayLike, mixture: Mixture | None = None, *, largest: bool = True
 ) -> FloatArray:
     """Return P(λ_i is largest) for every arm i, where λ_j ~ Gamma(a_j, rate b_j).
 

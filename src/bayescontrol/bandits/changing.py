@@ -7,6 +7,7 @@ the arms are independent.
 """
 
 from collections.abc import Hashable, Mapping, Sequence
+from operator import index
 from types import SimpleNamespace
 from typing import Any, ClassVar, Final
 
@@ -104,7 +105,7 @@ class ChangingArmsBelief(ChangePointBelief, HasArms[Any]):
     """
 
     saved_fields = declare(
-        _ArmEvents("events", "_events", what="the window of answers", copied=True),
+        _ArmEvents("events", "_events", what="the window of answers", copied=True)
     )
 
     format_name: ClassVar[str] = "ChangingArmsBelief"
@@ -119,22 +120,16 @@ class ChangingArmsBelief(ChangePointBelief, HasArms[Any]):
         of_family = isinstance(self.prior, ArmsBelief)
         return (ArmSegments if of_family else ScoreSegments)(self.prior, starts)
 
-    def observe(self, x: Any, a: Any, o: Any) -> None:
-        """Learn the reward of the current decision. An error leaves the belief unchanged."""
-        event = self._event(x, a, o)
-        self._answer_current(event)
-        self._roster.counts[event[1]] += 1
-
     def _event(self, x: Any, a: Any, o: Any) -> Event:
-        """Return (x, row of arm a, reward), so that an arm is looked up once, or raise an error."""
-        event: Event = self.prior.row_event(x, a, o)
+        """Return a valid event as (x, row of arm a, reward), or raise an error."""
+        event: Event = self.prior.row_event(x, self.place(a), o)
         return event
 
-    def answer(self, decision: int, x: Any, a: Any, o: Any) -> None:
-        """Learn the reward of one of the last `window` decisions; `MISSING` if it was lost."""
-        super().answer(decision, x, a, o)
-        if o is not MISSING:
-            self._roster.counts[self.place(a)] += 1
+    def take_event(self, event: Event | None, decision: int | None = None) -> None:
+        """Learn the event of a decision, by default the current one; None: its reward is lost."""
+        super().take_event(event, decision)
+        if event is not None:
+            self._roster.counts[event[1]] += 1
 
     def _draw_segment(self, rng: StreamLike) -> Any:
         belief = super()._draw_segment(rng)
@@ -169,13 +164,13 @@ class ChangingArmsBelief(ChangePointBelief, HasArms[Any]):
 
     def mean_quantiles(self, tails: FloatArray, x: object = None) -> dict[Hashable, FloatArray]:
         """Return quantiles of the mean reward of every active arm: F = Σ_s P(s | âo_<t) F_s."""
-        parts = [(p, belief.mean_quantiles(_TAILS, x)) for p, belief in self.components()]
-        found = {}
+        segments = [(p, belief.mean_quantiles(_TAILS, x)) for p, belief in self.components()]
+        quantiles = {}
         for a in self.arms:
-            m = np.unique(np.concatenate([quantiles[a] for _, quantiles in parts]))
-            F = np.sum([p * np.interp(m, q[a], _TAILS, 0.0, 1.0) for p, q in parts], axis=0)
-            found[a] = np.interp(tails, F, m)
-        return found
+            m = np.unique(np.concatenate([q[a] for _, q in segments]))
+            F = np.sum([p * np.interp(m, q[a], _TAILS, 0.0, 1.0) for p, q in segments], axis=0)
+            quantiles[a] = np.interp(tails, F, m)
+        return quantiles
 
     def posterior_summary(self) -> dict[str, dict[str, Any]]:
         """Return the mean and the number of rewards of every arm."""
@@ -201,7 +196,7 @@ class ChangingArmsBelief(ChangePointBelief, HasArms[Any]):
         """
         if len(actions):
             self._pass_over()
-        state, family, begin = self._state, self.family, 0
+        state, family, done = self._state, self.family, 0
         segments: Any = state.segments
         rows, prior = segments.arrays["rows"], self.prior.posterior()
         arms = kernels.arms.ArmRows(
@@ -212,23 +207,23 @@ class ChangingArmsBelief(ChangePointBelief, HasArms[Any]):
             np.empty(len(state.mass)), prior,
         )  # fmt: skip
         streams = kernels.random.Streams(p.state, q.state)
-        while begin < len(actions):
-            since, left = state.t - int(self._saved[-1]["time"]), len(actions) - begin
-            saves = (since + left) // self.window
+        while done < len(actions):
+            unsaved, left = state.t - int(self._saved[-1]["time"]), len(actions) - done
+            saves = (unsaved + left) // self.window
             is_long = saves > 2  # all but the last two states would be dropped
-            n = (saves - 1) * self.window - since if is_long else min(self.window - since, left)
-            part = slice(begin, begin + n)
+            n = (saves - 1) * self.window - unsaved if is_long else min(self.window - unsaved, left)
+            part = slice(done, done + n)
             state.size = kernels.changes.interact_arms(
                 arms, starts, state.size, state.t, truth, streams, actions[part], rewards[part]
             )
-            state.t, begin = state.t + n, begin + n
+            state.t, done = state.t + n, done + n
             if is_long:
                 self._saved, self._events = [state.save()], []
             else:
                 pairs = zip(actions[part].tolist(), rewards[part].tolist(), strict=True)
                 self._events += [(None, j, r) for j, r in pairs]
                 self._save_window()
-        self._roster.add_pulls(np.bincount(actions, minlength=len(prior)).tolist())
+        self.fast_forward(actions)
         self._drawn_from = None
 
     # -- adding and retiring arms --------------------------------------------------------------
@@ -260,13 +255,13 @@ class ChangingArmsBelief(ChangePointBelief, HasArms[Any]):
 
     def for_new_arm(self, static: ArmsBelief | LinearBelief) -> "ChangingArmsBelief":
         """Return a belief about other arms without evidence, at the same decision."""
-        state, begin = self._state, self._saved[0]["time"]
+        state, window_start = self._state, int(self._saved[0]["time"])
         belief = ChangingArmsBelief(
             static, hazards=state.hazards, hazard_prior=self._hazard_prior, starts=self.most_starts,
             window=self.window,
         )  # fmt: skip
         # Without evidence all segments are equal, so that one start stands for all.
-        belief._state.t = belief._state.starts[0] = int(begin)
+        belief._state.t = belief._state.starts[0] = window_start
         belief._replay(belief._state.save(), [None] * len(self._events))
         belief._waiting = self._waiting
         return belief
@@ -295,9 +290,7 @@ class PerArmBelief(HasArms[Any]):
     {'red': 0.13, 'blue': 0.97}
     """
 
-    saved_fields = declare(
-        Parts("", "_parts"),
-    )
+    saved_fields = declare(Parts("", "_parts"))
 
     format_name: ClassVar[str] = "PerArmBelief"
     posterior_measure: ClassVar[PosteriorMeasure | None] = PosteriorMeasure("mean reward", "reward")
@@ -349,10 +342,14 @@ class PerArmBelief(HasArms[Any]):
     def observe(self, x: Any, a: Any, o: Any) -> None:
         """Learn the reward of the current decision. An error leaves the belief unchanged."""
         j = self.place(a)
-        self._parts[j].observe(x, a, o)
+        self._take_event(j, self._parts[j].prior.row_event(x, 0, o))
+
+    def _take_event(self, j: int, event: Event | None, decision: int | None = None) -> None:
+        """Learn the event of arm j; for the other arms, only time goes on."""
+        self._parts[j].take_event(event, decision)
         for part in (*self._parts[:j], *self._parts[j + 1 :]):
-            part.skip(x, a)
-        self._roster.counts[j] += 1
+            part.take_event(None, decision)
+        self._roster.counts[j] += event is not None
 
     def skip(self, x: Any, a: Any) -> None:
         """Close the current decision without an answer; it may still come late."""
@@ -367,10 +364,8 @@ class PerArmBelief(HasArms[Any]):
                 "MISSING"
             )
         j = self.place(a)
-        self._parts[j].answer(decision, x, a, o)
-        for part in (*self._parts[:j], *self._parts[j + 1 :]):
-            part.answer(decision, x, a, MISSING)  # the decision no longer waits
-        self._roster.counts[j] += o is not MISSING
+        event = None if o is MISSING else self._parts[j].prior.row_event(x, 0, o)
+        self._take_event(j, event, index(decision))
 
     def sample(self, rng: StreamLike) -> Any:
         """Draw a start and the parameters of every active arm."""
@@ -467,11 +462,10 @@ class PerArmBelief(HasArms[Any]):
 def changing_problem(problem: Any, per_arm: bool, options: Mapping[str, Any]) -> Changing:
     """Return the changing version of a bandit."""
 
-    def together(**options: Any) -> ChangingArmsBelief:
-        return ChangingArmsBelief(problem.belief(), **options)
-
-    def separately(**options: Any) -> PerArmBelief:
+    def belief(**options: Any) -> ChangingArmsBelief | PerArmBelief:
         static = problem.belief()
+        if not per_arm:
+            return ChangingArmsBelief(static, **options)
         return PerArmBelief([ChangingArmsBelief(static.only(a), **options) for a in static.labels])
 
-    return Changing(problem, separately if per_arm else together, options, per_arm=per_arm)
+    return Changing(problem, belief, options, per_arm=per_arm)

@@ -8,7 +8,6 @@ context 0, in which nothing can be learned, unless another start is given. Give 
 start: `agent(start=world.start)`.
 """
 
-from collections.abc import Hashable, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -25,8 +24,6 @@ from bayescontrol.bandits.linear_belief import (
     SharedWeights,
 )
 from bayescontrol.bandits.regression import (
-    LINEAR_KIND,
-    LOGISTIC_KIND,
     Contexts,
     GaussianNoise,
     LinearEnvironment,
@@ -38,6 +35,7 @@ from bayescontrol.bandits.regression import (
     make_regressions,
     next_context,
 )
+from bayescontrol.bandits.roster import Arms
 from bayescontrol.beliefs.changing_problem import Changing
 from bayescontrol.errors import InvalidTable
 from bayescontrol.rule import ControlRule
@@ -57,9 +55,7 @@ class ContextualBandit:
     model_part: ClassVar[str] = "link"
     not_stored_because: ClassVar[str] = "its link has no stored name"
 
-    def __init__(
-        self, link: Link, arms: int | Sequence[Hashable], features: int, prior: Prior = None
-    ) -> None:
+    def __init__(self, link: Link, arms: Arms, features: int, prior: Prior = None) -> None:
         self.link, self.labels, self.prior = link, Names("arm", arms), prior
         self._priors = make_regressions(prior, len(self.labels), features)
         self.features = self._priors.features
@@ -92,10 +88,7 @@ class ContextualBandit:
         return changing_problem(self, per_arm, options)
 
     def environment(
-        self,
-        weights: ArrayLike,
-        contexts: Contexts = "normal",
-        start: ArrayLike | None = None,
+        self, weights: ArrayLike, contexts: Contexts = "normal", start: ArrayLike | None = None
     ) -> LinearEnvironment:
         """A world with these true weights, one row per arm."""
         world = LinearEnvironment(self.link, self.labels, weights, contexts, start)
@@ -153,15 +146,9 @@ class LinearBandit(ContextualBandit):
     True
     """
 
-    model_kind: ClassVar[ModelKind] = LINEAR_KIND
+    model_kind: ClassVar[ModelKind] = GaussianNoise.model_kind
 
-    def __init__(
-        self,
-        arms: int | Sequence[Hashable],
-        features: int,
-        sd: float = 1.0,
-        prior: Prior = None,
-    ) -> None:
+    def __init__(self, arms: Arms, features: int, sd: float = 1.0, prior: Prior = None) -> None:
         super().__init__(GaussianNoise(sd), arms, features, prior)
 
 
@@ -178,9 +165,9 @@ class LogisticBandit(ContextualBandit):
     {'red': 0.587, 'blue': 0.5}
     """
 
-    model_kind: ClassVar[ModelKind] = LOGISTIC_KIND
+    model_kind: ClassVar[ModelKind] = Logit.model_kind
 
-    def __init__(self, arms: int | Sequence[Hashable], features: int, prior: Prior = None) -> None:
+    def __init__(self, arms: Arms, features: int, prior: Prior = None) -> None:
         super().__init__(Logit(), arms, features, prior)
 
 
@@ -202,7 +189,7 @@ class SharedLinearBandit:
 
     def __init__(
         self,
-        arms: int | Sequence[Hashable],
+        arms: Arms,
         phi: FeatureMap,
         features: int,
         sd: float = 1.0,

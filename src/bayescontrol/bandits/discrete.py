@@ -9,7 +9,6 @@ r_j and f_j count the pulls of arm j with and without a reward. For K known valu
     α_jk ← α_jk + 1 if o = v_k          mean reward m_j = Σ_k v_k p_jk
 """
 
-from collections.abc import Hashable, Sequence
 from typing import Any, ClassVar, Final
 
 import numpy as np
@@ -28,7 +27,8 @@ from bayescontrol.bandits.family import (
     true_rows,
     zero_or_one,
 )
-from bayescontrol.errors import BadEvidence, InvalidPrior, InvalidTable
+from bayescontrol.bandits.roster import Arms
+from bayescontrol.errors import InvalidPrior, InvalidTable
 from bayescontrol.kernels.families import number
 from bayescontrol.seeding import Stream
 
@@ -119,7 +119,7 @@ class BernoulliBandit(Bandit):
 
     model_kind: ClassVar[FamilyKind] = _BERNOULLI
 
-    def __init__(self, arms: int | Sequence[Hashable], prior: ArrayLike | None = None) -> None:
+    def __init__(self, arms: Arms, prior: ArrayLike | None = None) -> None:
         super().__init__(Bernoulli(), arms, prior)
 
 
@@ -211,10 +211,7 @@ class Categorical(Family):
         """Return o as a float; raise BadEvidence unless it is one of the values."""
         listed = ", ".join(f"{v:g}" for v in self.constants[:8])
         expected = f"one of {listed}" + (", …" if self.constants.size > 8 else "")
-        r = as_reward(o, "categorical", expected)
-        if r not in self.constants:
-            raise BadEvidence(f"reward {o!r} is invalid for a categorical arm: expected {expected}")
-        return r
+        return as_reward(o, "categorical", expected, lambda r: r in self.constants)
 
     def means(self, truth: FloatArray) -> FloatArray:
         """m_j = Σ_k v_k p_jk."""
@@ -256,10 +253,5 @@ class CategoricalBandit(Bandit):
 
     model_kind: ClassVar[FamilyKind] = _CATEGORICAL
 
-    def __init__(
-        self,
-        arms: int | Sequence[Hashable],
-        values: ArrayLike,
-        prior: ArrayLike | None = None,
-    ) -> None:
+    def __init__(self, arms: Arms, values: ArrayLike, prior: ArrayLike | None = None) -> None:
         super().__init__(Categorical(values), arms, prior)

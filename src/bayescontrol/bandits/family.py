@@ -8,7 +8,7 @@ family adds names, defaults, checks and densities, and describes itself by a `Fa
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, Protocol
 
@@ -182,15 +182,9 @@ def true_rows(given: ArrayLike, arms: int, limits: Mapping[str, tuple[float, flo
 
 
 def as_reward(
-    o: Any,
-    arm: str,
-    expected: str,
-    low: float = -math.inf,
-    high: float = math.inf,
-    *,
-    whole: bool = False,
+    o: Any, arm: str, expected: str, is_valid: Callable[[float], bool] = math.isfinite
 ) -> float:
-    """Return o as a finite float in [low, high], `whole` if required, else raise BadEvidence.
+    """Return o as a valid float, else raise BadEvidence; `is_valid` must reject NaN.
 
     The error mentions the kind of `arm` and which rewards are `expected`.
     """
@@ -199,7 +193,7 @@ def as_reward(
         r = math.nan if is_text else float(o)
     except (TypeError, ValueError, OverflowError):
         r = math.nan
-    if not (math.isfinite(r) and low <= r <= high) or (whole and not r.is_integer()):
+    if not is_valid(r):
         raise BadEvidence(f"reward {o!r} is invalid for a {arm} arm: expected {expected}")
     return r
 
@@ -208,12 +202,12 @@ def zero_or_one(o: Any, arm: str = "Bernoulli") -> float:
     """Return o as 0.0 or 1.0, else raise BadEvidence, which mentions the kind of `arm`."""
     if type(o) in (int, float) and (o == 0 or o == 1):  # the usual case
         return float(o)
-    return as_reward(o, arm, "0 or 1", 0.0, 1.0, whole=True)
+    return as_reward(o, arm, "0 or 1", lambda r: r in (0.0, 1.0))
 
 
 def as_count(o: Any, arm: str) -> float:
     """Return o as one of 0.0, 1.0, 2.0, …, else raise BadEvidence, which mentions the `arm`."""
-    return as_reward(o, arm, "0, 1, 2, …", 0.0, LARGEST_COUNT, whole=True)
+    return as_reward(o, arm, "0, 1, 2, …", lambda r: 0.0 <= r <= LARGEST_COUNT and r.is_integer())
 
 
 def checked_draws(

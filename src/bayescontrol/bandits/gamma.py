@@ -9,7 +9,6 @@ The mean reward m of a Poisson arm is its rate; that of an exponential arm is 1 
 """
 
 import math
-from collections.abc import Hashable, Sequence
 from typing import Any, ClassVar, Final
 
 import numpy as np
@@ -28,6 +27,7 @@ from bayescontrol.bandits.family import (
     settings_of,
     true_rows,
 )
+from bayescontrol.bandits.roster import Arms
 from bayescontrol.kernels.families import number
 from bayescontrol.seeding import Stream
 
@@ -134,7 +134,7 @@ class Exponential(Family):
     def reward(self, o: Any) -> float:
         """Return o as a float; raise BadEvidence unless it is a number from 0 to 1e150."""
         expected = f"a number from 0 to {LARGEST_TIME:g}"
-        return as_reward(o, "exponential", expected, 0.0, LARGEST_TIME)
+        return as_reward(o, "exponential", expected, lambda r: 0.0 <= r <= LARGEST_TIME)
 
     def expected(self, rows: FloatArray) -> FloatArray:
         """E[r_j] = b_j / (a_j - 1); ∞ for a_j ≤ 1."""
@@ -174,7 +174,7 @@ class PoissonBandit(Bandit):
 
     model_kind: ClassVar[FamilyKind] = _POISSON
 
-    def __init__(self, arms: int | Sequence[Hashable], prior: ArrayLike | None = None) -> None:
+    def __init__(self, arms: Arms, prior: ArrayLike | None = None) -> None:
         super().__init__(Poisson(), arms, prior)
 
 
@@ -197,5 +197,5 @@ class ExponentialBandit(Bandit):
 
     model_kind: ClassVar[FamilyKind] = _EXPONENTIAL
 
-    def __init__(self, arms: int | Sequence[Hashable], prior: ArrayLike | None = None) -> None:
+    def __init__(self, arms: Arms, prior: ArrayLike | None = None) -> None:
         super().__init__(Exponential(), arms, prior)

@@ -11,7 +11,6 @@ Means and standard deviations are limited to 1e150, so that their squares are fi
 """
 
 import math
-from collections.abc import Hashable, Sequence
 from typing import Any, ClassVar, Final
 
 import numpy as np
@@ -29,6 +28,7 @@ from bayescontrol.bandits.family import (
     settings_of,
     true_rows,
 )
+from bayescontrol.bandits.roster import Arms
 from bayescontrol.errors import InvalidPrior, QuadratureFailed
 from bayescontrol.kernels.families import number
 from bayescontrol.seeding import Stream
@@ -73,23 +73,16 @@ class _GaussianFamily(Family):
     positive: tuple[str, ...]
 
     def rows(self, saved: ArrayLike, arms: int) -> FloatArray:
-        """Return saved rows of parameters; raise InvalidPrior if they are invalid."""
-        return _checked_rows(saved, arms, self.columns, self.positive)
+        """Return saved rows of parameters; raise InvalidPrior if one is invalid or too large."""
+        rows = parameter_rows(saved, arms, self.columns, self.positive)
+        for j, mean in enumerate(rows[:, 0]):
+            if abs(mean) > LARGEST:
+                raise InvalidPrior(f"arm {j}: the mean is {mean:g}, it must be within ±{LARGEST:g}")
+        return rows
 
     def reward(self, o: Any) -> float:
         """Return o as a float; raise BadEvidence unless it is a number within ±1e150."""
-        return as_reward(o, "Gaussian", f"a number in ±{LARGEST:g}", -LARGEST, LARGEST)
-
-
-def _checked_rows(
-    given: ArrayLike, arms: int, columns: tuple[str, ...], positive: tuple[str, ...]
-) -> FloatArray:
-    """Return parameter rows; raise InvalidPrior also if a mean, the first column, is too large."""
-    rows = parameter_rows(given, arms, columns, positive)
-    for j, mean in enumerate(rows[:, 0]):
-        if abs(mean) > LARGEST:
-            raise InvalidPrior(f"arm {j}: the mean is {mean:g}, it must be within ±{LARGEST:g}")
-    return rows
+        return as_reward(o, "Gaussian", f"a number in ±{LARGEST:g}", lambda r: abs(r) <= LARGEST)
 
 
 class GaussianRewards(_GaussianFamily):
@@ -122,8 +115,8 @@ class GaussianRewards(_GaussianFamily):
         `given` is (mean, sd) for all arms or for each, by default (0, 1).
         """
         prior = self.default if given is None else given
-        rows = _checked_rows(prior, arms, ("mean", "sd"), ("sd",))
-        # An extreme sd gives λ = 0 or λ = ∞, which `self.rows` rejects.
+        rows = parameter_rows(prior, arms, ("mean", "sd"), ("sd",))
+        # An extreme sd gives λ = 0 or λ = ∞, which `self.rows` rejects, as it does large means.
         with np.errstate(over="ignore", divide="ignore"):
             rows[:, 1] = 1.0 / rows[:, 1] ** 2
         return self.rows(rows, arms)
@@ -279,10 +272,5 @@ class GaussianBandit(Bandit):
 
     model_kind: ClassVar[FamilyKind] = _KIND
 
-    def __init__(
-        self,
-        arms: int | Sequence[Hashable],
-        sd: float | None = 1.0,
-        prior: ArrayLike | None = None,
-    ) -> None:
+    def __init__(self, arms: Arms, sd: float | None = 1.0, prior: ArrayLike | None = None) -> None:
         super().__init__(NormalGamma() if sd is None else GaussianRewards(sd), arms, prior)

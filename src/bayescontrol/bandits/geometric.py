@@ -8,7 +8,6 @@ is therefore Beta(2, 1), with E[m] = 1: under Beta(1, 1) the expected reward of 
 Other texts count the trials up to the success, o + 1.
 """
 
-from collections.abc import Hashable, Sequence
 from typing import Any, ClassVar, Final
 
 import numpy as np
@@ -25,6 +24,7 @@ from bayescontrol.bandits.family import (
     settings_of,
     true_rows,
 )
+from bayescontrol.bandits.roster import Arms
 from bayescontrol.kernels.families import number
 from bayescontrol.seeding import Stream
 
@@ -117,5 +117,5 @@ class GeometricBandit(Bandit):
 
     model_kind: ClassVar[FamilyKind] = _KIND
 
-    def __init__(self, arms: int | Sequence[Hashable], prior: ArrayLike | None = None) -> None:
+    def __init__(self, arms: Arms, prior: ArrayLike | None = None) -> None:
         super().__init__(Geometric(), arms, prior)

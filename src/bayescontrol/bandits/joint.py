@@ -120,7 +120,7 @@ class JointBandit(TabularModes):
 
 
 #: The largest number of modes of `bias_grid`.
-LIMIT = 10_000
+MOST_MODES = 10_000
 
 
 def bias_grid(arms: int = 2, levels: Sequence[float] = (0.2, 0.5, 0.8)) -> TabularModes:
@@ -145,10 +145,10 @@ def bias_grid(arms: int = 2, levels: Sequence[float] = (0.2, 0.5, 0.8)) -> Tabul
         raise InvalidTable(
             f"bias_grid(levels={levels}): give one or more different probabilities, each only once"
         )
-    if len(values) ** arms > LIMIT:
+    if len(values) ** arms > MOST_MODES:
         raise InvalidTable(
             f"bias_grid with {len(values)} levels for each of {arms} arms has "
-            f"{len(values)}^{arms} modes, the limit is {LIMIT}: use fewer arms or levels"
+            f"{len(values)}^{arms} modes, the limit is {MOST_MODES}: use fewer arms or levels"
         )
     theta = np.array(list(product(values, repeat=arms)))
     best = theta == theta.max(1, keepdims=True)

@@ -16,7 +16,7 @@ import math
 from abc import abstractmethod
 from collections.abc import Callable, Hashable, Sequence
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
@@ -43,18 +43,15 @@ from bayescontrol.bandits.regression import (
     reward_of,
     scale_for_comparison,
 )
-from bayescontrol.bandits.roster import HasArms, M, Roster
+from bayescontrol.bandits.roster import Arms, BestArmMode, HasArms, M, Roster
 from bayescontrol.errors import IncompatibleState, InvalidTable, MissingCapability
 from bayescontrol.protocols import PosteriorMeasure
 from bayescontrol.record import Record
 from bayescontrol.schedules import every_step
 from bayescontrol.seeding import Stream, StreamLike, state_of
 
-if TYPE_CHECKING:
-    from bayescontrol.kernels.regression import ArmWeights
 
-
-class LinearWeights:
+class LinearWeights(BestArmMode):
     """A mode: the weights of every arm. Its policy pulls arg max_a x·w_a, ties at random.
 
     >>> from bayescontrol import Stream
@@ -62,7 +59,7 @@ class LinearWeights:
     'blue'
     """
 
-    __slots__ = ("arms", "weights")
+    __slots__ = ("weights",)
 
     def __init__(self, arms: Sequence[Hashable], weights: FloatArray) -> None:
         self.arms, self.weights = tuple(arms), weights
@@ -72,12 +69,9 @@ class LinearWeights:
         v = scale_for_comparison(as_context(x, self.weights.shape[1]))
         return self.arms[kernels.regression.best(self.weights, v, state_of(rng))]
 
-    def action_probabilities(self, x: ArrayLike) -> dict[Any, float]:
-        """1 for the best arm in this context, split evenly between ties."""
+    def _scores(self, x: ArrayLike) -> FloatArray:
         v = scale_for_comparison(as_context(x, self.weights.shape[1]))
-        scores = np.array([kernels.regression.dot(v, w) for w in self.weights])
-        best = np.flatnonzero(scores == scores.max())
-        return {self.arms[j]: 1.0 / best.size for j in best}
+        return np.array([kernels.regression.dot(v, w) for w in self.weights])
 
     def retire(self, arm: Hashable) -> None:
         """Remove the arm, so that this mode no longer pulls it."""
@@ -113,10 +107,6 @@ class _ScoresBelief(HasArms[M]):
     def _vector(self, x: Any, a: Any) -> FloatArray:
         """Return the features of arm a in context x, or raise BadEvidence."""
 
-    @abstractmethod
-    def _vectors(self, x: Any) -> list[FloatArray]:
-        """Return the features of every active arm in context x."""
-
     @property
     def features(self) -> int:
         """d, the number of features and weights."""
@@ -140,9 +130,9 @@ class _ScoresBelief(HasArms[M]):
 
     def scores(self, x: Any) -> tuple[FloatArray, FloatArray]:
         """Return the means and the standard deviations of the scores of all active arms."""
-        arms = zip(self._roster.active.tolist(), self._vectors(x), strict=True)
-        moments = np.array([self._posteriors.score(self._row(j), v) for j, v in arms])
-        return moments[:, 0], np.sqrt(moments[:, 1])
+        score, arms = self._posteriors.score, zip(self._roster.active, self.arms, strict=True)
+        mean, variance = np.array([score(self._row(j), self._vector(x, a)) for j, a in arms]).T
+        return mean, np.sqrt(variance)
 
     def mean_quantiles(self, tails: FloatArray, x: Any) -> dict[Hashable, FloatArray]:
         """Return quantiles of the mean reward of every active arm in context x."""
@@ -229,9 +219,7 @@ class LinearBelief(_ScoresBelief[LinearWeights]):
         "Rewards depend on the situation: the weights are shown instead.",
     )
 
-    def __init__(
-        self, link: Link, arms: int | Sequence[Hashable], features: int, prior: Prior = None
-    ) -> None:
+    def __init__(self, link: Link, arms: Arms, features: int, prior: Prior = None) -> None:
         self.link = link
         self._roster = Roster(arms)
         self._posteriors = make_regressions(prior, len(self), features)
@@ -242,20 +230,17 @@ class LinearBelief(_ScoresBelief[LinearWeights]):
     def _vector(self, x: ArrayLike, a: Any) -> FloatArray:
         return as_context(x, self.features)
 
-    def _vectors(self, x: ArrayLike) -> list[FloatArray]:
-        return [as_context(x, self.features)] * len(self)
-
     # -- events and draws ---------------------------------------------------------------------
 
     def plain_event(self, x: ArrayLike, a: Any, o: Any) -> tuple[list[float], Any, float]:
         """Return a valid event in plain values, or raise an error."""
-        context, j, r = self.row_event(x, a, o)
+        context, j, r = self.row_event(x, self.place(a), o)
         return context, self._roster.labels[j], r
 
-    def row_event(self, x: ArrayLike, a: Any, o: Any) -> tuple[list[float], int, float]:
-        """Return a valid event as (context, row of arm a, reward), or raise an error."""
-        j, v, r = self._event(x, a, o)
-        return v.tolist(), j, r
+    def row_event(self, x: ArrayLike, j: int, o: Any) -> tuple[list[float], int, float]:
+        """Return a valid event as (context, row j of the arm, reward), or raise an error."""
+        r = self.link.reward(reward_of(o))
+        return as_context(x, self.features).tolist(), j, r
 
     def only(self, arm: Hashable) -> "LinearBelief":
         """Return the belief about a single arm."""
@@ -352,7 +337,7 @@ class LinearBelief(_ScoresBelief[LinearWeights]):
 
     # -- for compiled loops --------------------------------------------------------------------
 
-    def loop_arrays(self) -> "ArmWeights":
+    def loop_arrays(self) -> "kernels.regression.ArmWeights":
         """Return the arrays that kernels update in place."""
         fit = self._posteriors
         return kernels.regression.ArmWeights(fit.R, fit.z, self._roster.active, fit.v)
@@ -379,7 +364,6 @@ class LinearBelief(_ScoresBelief[LinearWeights]):
     # -- saving, merging, copying ----------------------------------------------------------------
 
     def _saved_draw(self) -> FloatArray:
-        """Return the weights drawn last, one row per arm; no rows if nothing was drawn."""
         return np.empty((0, self.features)) if self._last is None else self.drawn
 
     def _check_state(self, new: SimpleNamespace) -> None:
@@ -395,8 +379,7 @@ class LinearBelief(_ScoresBelief[LinearWeights]):
         names = [labels[j] for j in drawn_arms.tolist()]
         new._last = LinearWeights(names, drawn[drawn_arms]) if names else None
 
-    def _repr_html_(self) -> str:
-        return summary_html(self)
+    _repr_html_ = summary_html
 
 
 #: φ(x, a): the features of an arm in a context.
@@ -431,7 +414,7 @@ def _run(agent: Any, environment: LinearEnvironment, steps: int, p: Stream, q: S
     )
 
 
-class SharedWeights:
+class SharedWeights(BestArmMode):
     """A mode: the weights w. Its policy pulls arg max_a φ(x, a)·w, ties at random.
 
     >>> from bayescontrol import Stream
@@ -439,33 +422,19 @@ class SharedWeights:
     1
     """
 
-    __slots__ = ("arms", "phi", "weights")
+    __slots__ = ("phi", "weights")
 
     def __init__(self, arms: Sequence[Hashable], phi: FeatureMap, weights: FloatArray) -> None:
         self.arms, self.phi, self.weights = tuple(arms), phi, weights
-
-    def act(self, x: Any, rng: StreamLike) -> Any:
-        """Return arg max_a φ(x, a)·w; ties are broken at random."""
-        best = self._best_arms(x)
-        return best[rng.integers(len(best)) if len(best) > 1 else 0]
-
-    def action_probabilities(self, x: Any) -> dict[Any, float]:
-        """1 for the best arm in this context, split evenly between ties."""
-        best = self._best_arms(x)
-        return dict.fromkeys(best, 1.0 / len(best))
 
     def retire(self, arm: Hashable) -> None:
         """Remove the arm, so that this mode no longer pulls it."""
         self.arms = tuple(a for a in self.arms if a != arm)
 
-    def _best_arms(self, x: Any) -> list[Any]:
-        """Return all arms with the highest score in context x."""
+    def _scores(self, x: Any) -> FloatArray:
         w = self.weights
-        scores = {
-            a: kernels.regression.dot(_features(self.phi, x, a, len(w)), w) for a in self.arms
-        }
-        highest = max(scores.values())
-        return [a for a, s in scores.items() if s == highest]
+        features = (_features(self.phi, x, a, len(w)) for a in self.arms)
+        return np.array([kernels.regression.dot(v, w) for v in features])
 
 
 class SharedLinearBelief(_ScoresBelief[SharedWeights]):
@@ -485,12 +454,7 @@ class SharedLinearBelief(_ScoresBelief[SharedWeights]):
     stateless_draws: ClassVar[bool] = True
 
     def __init__(
-        self,
-        link: Link,
-        arms: int | Sequence[Hashable],
-        phi: FeatureMap,
-        features: int,
-        prior: Prior = None,
+        self, link: Link, arms: Arms, phi: FeatureMap, features: int, prior: Prior = None
     ) -> None:
         if not callable(phi):
             raise InvalidTable(
@@ -505,9 +469,6 @@ class SharedLinearBelief(_ScoresBelief[SharedWeights]):
 
     def _vector(self, x: Any, a: Any) -> FloatArray:
         return _features(self.phi, x, a, self.features)
-
-    def _vectors(self, x: Any) -> list[FloatArray]:
-        return [self._vector(x, a) for a in self.arms]
 
     def sample(self, rng: StreamLike) -> SharedWeights:
         """Draw w ~ N(μ, Λ⁻¹)."""
@@ -533,7 +494,7 @@ class SharedLinearBelief(_ScoresBelief[SharedWeights]):
             )
         if len(arms) == 1:
             return {arms[0]: 1.0}
-        first, second = self._vectors(x)
+        first, second = (self._vector(x, a) for a in arms)
         s, q = self._posteriors.score(0, scale_for_comparison(first - second))
         if q == 0.0:  # the difference is certain: its sign decides, and 0 is a tie
             p = 0.5 * (1.0 + float(np.sign(s)))
@@ -559,8 +520,9 @@ class SharedLinearBelief(_ScoresBelief[SharedWeights]):
     def _check_state(self, new: SimpleNamespace) -> None:
         if len(new._posteriors) != 1 or len(new.drawn) > 1:
             raise damaged(f"{len(new._posteriors)} posteriors and {len(new.drawn)} drawn weights")
-        drawn = SharedWeights(new._roster.arms, self.phi, new.drawn[0]) if len(new.drawn) else None
-        new._last = drawn
+        new._last = None
+        if len(new.drawn):
+            new._last = SharedWeights(new._roster.arms, self.phi, new.drawn[0])
 
     def add(self, arm: Hashable) -> None:
         """Add an arm; the posterior of w applies to it."""

@@ -159,23 +159,6 @@ class FiniteLink(Protocol):
     def predictive(self, s: float, q: float) -> dict[float, float]: ...
 
 
-LINEAR_KIND: Final = ModelKind(
-    "linear-bandit",
-    "Arms that pay x·w_a and Gaussian noise in situation x.",
-    {
-        "arms": SETTINGS["arms"],
-        "features": SETTINGS["features"],
-        "sd": SettingDoc("number", "Standard deviation σ of the noise. Default: 1."),
-        "prior": SETTINGS["prior"],
-    },
-    example={"arms": ["red", "blue"], "features": 2, "sd": 0.5},
-    observation=0.3,
-    feedback="a number",
-    situation=[1.0, 0.2],
-    limits=(LIMIT,),
-)
-
-
 class GaussianNoise(Link):
     """r = score + σ z: the reward is the score plus noise with known standard deviation.
 
@@ -183,7 +166,21 @@ class GaussianNoise(Link):
     1.5
     """
 
-    model_kind: ClassVar[ModelKind] = LINEAR_KIND
+    model_kind: ClassVar[ModelKind] = ModelKind(
+        "linear-bandit",
+        "Arms that pay x·w_a and Gaussian noise in situation x.",
+        {
+            "arms": SETTINGS["arms"],
+            "features": SETTINGS["features"],
+            "sd": SettingDoc("number", "Standard deviation σ of the noise. Default: 1."),
+            "prior": SETTINGS["prior"],
+        },
+        example={"arms": ["red", "blue"], "features": 2, "sd": 0.5},
+        observation=0.3,
+        feedback="a number",
+        situation=[1.0, 0.2],
+        limits=(LIMIT,),
+    )
     kind = 0  # kernels.regression.GAUSSIAN
     additive = True
 
@@ -197,7 +194,7 @@ class GaussianNoise(Link):
 
     def reward(self, o: Any) -> float:
         """Return o as a float; raise BadEvidence unless it is a number within ±1e50."""
-        return as_reward(o, "linear", f"a number in ±{LARGEST:g}", -LARGEST, LARGEST)
+        return as_reward(o, "linear", f"a number in ±{LARGEST:g}", lambda r: abs(r) <= LARGEST)
 
     def mean(self, score: FloatArray) -> FloatArray:
         """E[r | score] = score."""
@@ -212,23 +209,6 @@ class GaussianNoise(Link):
         return f"GaussianNoise(sd={self.sd:g})"
 
     __repr__ = format_text
-
-
-LOGISTIC_KIND: Final = ModelKind(
-    "logistic-bandit",
-    "Arms that pay 1 with probability σ(x·w_a) in situation x, else 0.",
-    SETTINGS,
-    example={"arms": ["red", "blue"], "features": 2},
-    observation=1,
-    feedback="0 or 1",
-    situation=[1.0, 0.2],
-    outcomes=lambda _: 2,
-    limits=(LIMIT,),
-)
-
-
-def _sigmoid(t: FloatArray) -> FloatArray:
-    return np.asarray(1.0 / (1.0 + np.exp(-np.maximum(t, -700.0))))
 
 
 class Logit(Link):
@@ -247,7 +227,17 @@ class Logit(Link):
     {0: 0.5, 1: 0.5}
     """
 
-    model_kind: ClassVar[ModelKind] = LOGISTIC_KIND
+    model_kind: ClassVar[ModelKind] = ModelKind(
+        "logistic-bandit",
+        "Arms that pay 1 with probability σ(x·w_a) in situation x, else 0.",
+        SETTINGS,
+        example={"arms": ["red", "blue"], "features": 2},
+        observation=1,
+        feedback="0 or 1",
+        situation=[1.0, 0.2],
+        outcomes=lambda _: 2,
+        limits=(LIMIT,),
+    )
     kind = 1  # kernels.regression.LOGISTIC
     additive = False
 
@@ -257,7 +247,7 @@ class Logit(Link):
 
     def mean(self, score: FloatArray) -> FloatArray:
         """E[r | score] = σ(score)."""
-        return _sigmoid(score)
+        return np.asarray(1.0 / (1.0 + np.exp(-np.maximum(score, -700.0))))  # exp(710) overflows
 
     def expected(self, s: float, q: float) -> float:
         """E σ(t), t ~ N(s, q)."""

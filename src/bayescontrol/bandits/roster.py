@@ -5,29 +5,56 @@
 A retired arm keeps its index and its posterior, so that it can be restored.
 """
 
+from abc import abstractmethod
 from collections.abc import Hashable, Iterable, Sequence
 from copy import copy
 from types import SimpleNamespace
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, TypeAlias, TypeVar
 
 import numpy as np
 
-from bayescontrol._arrays import IntArray
+from bayescontrol._arrays import FloatArray, IntArray
 from bayescontrol._support.names import Names
 from bayescontrol._support.saved import Array, Part, Plain, Saved, damaged, declare
 from bayescontrol.errors import IncompatibleState, UnknownArm
+from bayescontrol.seeding import StreamLike
+
+#: The number of arms, or their names.
+Arms: TypeAlias = int | Sequence[Hashable]
 
 
-class ChoosesArms(Protocol):
-    """A mode that chooses one of its arms."""
+class BestArmMode:
+    """Base of modes that score their arms. The policy pulls the best arm, ties at random."""
+
+    __slots__ = ("arms",)
 
     arms: tuple[Any, ...]
 
+    @abstractmethod
+    def _scores(self, x: Any) -> FloatArray:
+        """Return the score of each arm in context x."""
+
+    def _best_arms(self, x: Any) -> list[Any]:
+        """Return all arms with the highest score in context x."""
+        scores = self._scores(x)
+        return [self.arms[j] for j in np.flatnonzero(scores == scores.max())]
+
+    def act(self, x: Any, rng: StreamLike) -> Any:
+        """Return the best arm in context x; ties are broken at random."""
+        best = self._best_arms(x)
+        return best[rng.integers(len(best)) if len(best) > 1 else 0]
+
+    def action_probabilities(self, x: Any) -> dict[Any, float]:
+        """Return probability 1 for the best arm in context x, split evenly between ties."""
+        best = self._best_arms(x)
+        return dict.fromkeys(best, 1.0 / len(best))
+
+    @abstractmethod
     def retire(self, arm: Hashable) -> None:
-        """Remove the arm, so that the mode no longer pulls it."""
+        """Remove the arm, so that this mode no longer pulls it."""
 
 
-M = TypeVar("M", bound=ChoosesArms)
+M = TypeVar("M", bound=BestArmMode)
 
 
 class Roster(Saved):
@@ -46,7 +73,7 @@ class Roster(Saved):
         Array("pulls", "counts", shape=(None,)),
     )
 
-    def __init__(self, arms: int | Sequence[Hashable]) -> None:
+    def __init__(self, arms: Arms) -> None:
         self.labels = Names("arm", arms)
         #: The number of rewards of each arm: a list, because it is faster to update than an array.
         self.counts = [0] * len(self.labels)
@@ -69,8 +96,7 @@ class Roster(Saved):
         j = self.labels.place(arm)
         if j not in self.active:
             raise UnknownArm(
-                f"arm {arm!r} is retired already; the active arms are "
-                f"{[self.labels[i] for i in self.active.tolist()]}"
+                f"arm {arm!r} is retired already; the active arms are {list(self.arms)}"
             )
         if self.active.size == 1:
             raise UnknownArm(f"arm {arm!r} is the last active arm: add another one first")
@@ -102,9 +128,7 @@ class Roster(Saved):
 class HasArms(Saved, Generic[M]):
     """Base of beliefs over arms. Subclasses set `_roster`, and `_last` to the mode drawn last."""
 
-    saved_fields = declare(
-        Part("", "_roster"),
-    )
+    saved_fields = declare(Part("", "_roster"))
 
     _roster: Roster
     _last: M | None = None

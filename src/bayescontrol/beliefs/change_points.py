@@ -321,7 +321,7 @@ class ChangePointBelief(Saved):
         Without a decision, o is learned as the answer to a new one. If earlier decisions are open,
         this is an error: use `answer`, with the number of the decision.
         """
-        self._answer_current(self._event(x, a, o))
+        self.take_event(self._event(x, a, o))
 
     def _event(self, x: Any, a: Any, o: Any) -> Event:
         """Return a valid event in plain values, or raise an error; subclasses add their form."""
@@ -330,7 +330,7 @@ class ChangePointBelief(Saved):
 
     def skip(self, x: Any, a: Any) -> None:
         """Close the current decision without an answer; it may still come late."""
-        self._answer_current(None)
+        self.take_event(None)
 
     def _answer_current(self, event: Event | None) -> None:
         """Close the current decision, or a new one, with this answer; None if it is lost."""
@@ -350,8 +350,12 @@ class ChangePointBelief(Saved):
         The belief is the same as if the answer had come in time. An older answer raises `TooLate`.
         """
         event = None if o is MISSING else self._event(x, a, o)
-        n, now = index(decision), self.decision
-        if n == now and n in self._waiting:
+        self.take_event(event, index(decision))
+
+    def take_event(self, event: Event | None, decision: int | None = None) -> None:
+        """Learn the event of a decision, by default the current one; None: its answer is lost."""
+        n, now = decision, self.decision
+        if n is None or (n == now and n in self._waiting):
             self._answer_current(event)
             return
         if not 0 <= n < now:

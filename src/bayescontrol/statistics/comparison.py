@@ -18,6 +18,7 @@ the probability of one false "better" among m comparisons below α, whatever the
 """
 
 import itertools
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
@@ -31,7 +32,6 @@ from bayescontrol.statistics import intervals
 from bayescontrol.statistics.intervals import Interval, InvalidSample, as_sample, check_level
 from bayescontrol.statistics.sequences import anytime_p_value, check_within, confidence_sequence
 
-Judgement: TypeAlias = Literal["better", "worse", "undecided"]
 TestName: TypeAlias = Literal["sign flips", "betting"]
 
 #: The sign-flip test counts all sign patterns of up to 16 differences, else this many random ones.
@@ -63,13 +63,14 @@ class Comparison:
     #: Corrected by Holm for `family` comparisons.
     corrected_p_value: float
     family: int
-    #: 1 - Var(a - b) / (Var a + Var b): the share of the variance that pairing removed.
+    #: 1 - Var(a - b) / (Var a + Var b): the share of the variance that pairing removed; NaN if
+    #: nothing varies.
     removed: float
     higher_is_better: bool
     test: TestName
 
     @property
-    def verdict(self) -> Judgement:
+    def verdict(self) -> Literal["better", "worse", "undecided"]:
         """The verdict: better or worse if p̃ ≤ α and the interval excludes 0, else undecided.
 
         >>> compare_pair([1.0, 2.0, 3.0], [0.0, 1.0, 2.0]).verdict
@@ -94,10 +95,9 @@ class Comparison:
         level = f"{100 * (1 - d.alpha):g} % interval {low} to {high}"
         correction = f", corrected for {self.family} comparisons" if self.family > 1 else ""
         test = "by betting, valid at any time" if self.test == "betting" else "by sign flips"
-        pairing = ""
-        if not np.isnan(self.removed):
-            effect = "removed {} % of" if self.removed >= 0 else "added {} % to"
-            pairing = f"; pairing {effect} the variance".format(f"{100 * abs(self.removed):.0f}")
+        share = f"{100 * abs(self.removed):.0f} %"
+        effect = f"removed {share} of" if self.removed >= 0 else f"added {share} to"
+        pairing = "" if np.isnan(self.removed) else f"; pairing {effect} the variance"
         return (
             f"{verdict} ({level}, p = {self.corrected_p_value:.2g} {test}{correction}, "
             f"{self.n} paired runs{pairing})."
@@ -145,7 +145,8 @@ def compare_pair(
             check_within(f"values of {name}", values, bounds)
         interval, p = _anytime_test(x - y, bounds[1] - bounds[0], alpha)
     test: TestName = "sign flips" if bounds is None else "betting"
-    removed = _variance_removed(x, y)
+    unpaired = x.var(ddof=1) + y.var(ddof=1)
+    removed = float(1 - (x - y).var(ddof=1) / unpaired) if unpaired > 0 else math.nan
     return Comparison(names, len(x), interval, p, p, 1, removed, higher_is_better, test)
 
 
@@ -250,9 +251,3 @@ def _anytime_test(d: FloatArray, width: float, alpha: float) -> tuple[Interval, 
     mean, low, high = (np.asarray(of_t[-1]) for of_t in (all_t.mean, all_t.low, all_t.high))
     p = anytime_p_value(d, (-width, width), 0.0, alpha)
     return Interval(mean, low, high, alpha, all_t.method), p
-
-
-def _variance_removed(x: FloatArray, y: FloatArray) -> float:
-    """Return the share of the variance that pairing removed; NaN if nothing varies."""
-    unpaired = x.var(ddof=1) + y.var(ddof=1)
-    return float(1 - (x - y).var(ddof=1) / unpaired) if unpaired > 0 else float("nan")

@@ -56,7 +56,7 @@ class NoData(InvalidSample):
 
     >>> mean_and_error([])
     Traceback (most recent call last):
-    bayescontrol.statistics.intervals.NoData: values have shape (0,): expected at least 1 run, ...
+    bayescontrol.statistics.intervals.NoData: values have shape (0,): expected at least 1 run ...
     """
 
 
@@ -244,8 +244,10 @@ def _as_runs(values: ArrayLike, least: int) -> FloatArray:
     """Return the values as floats; raise NoData if there are fewer than `least` runs."""
     x = np.asarray(values, dtype=np.float64)
     if not x.ndim or len(x) < least:
-        expected = counted(least, "run")
-        raise NoData(f"values have shape {x.shape}: expected at least {expected}, the first axis")
+        raise NoData(
+            f"values have shape {x.shape}: expected at least {counted(least, 'run')} along the "
+            "first axis"
+        )
     return x
 
 
@@ -280,12 +282,11 @@ def format_interval(mean: ArrayLike, low: ArrayLike, high: ArrayLike) -> tuple[s
     >>> format_interval(0.123456, 0.1, 0.147)
     ('0.123', '0.100', '0.147')
     """
-    numbers = [float(np.asarray(value)) for value in (mean, low, high)]
-    half, style = (numbers[2] - numbers[1]) / 2, "z.6g"
-    if 1e-12 * max(map(abs, numbers)) < half < math.inf:
+    m, lo, hi = (float(np.asarray(value)) for value in (mean, low, high))
+    half, style = (hi - lo) / 2, "z.6g"
+    if 1e-12 * max(abs(m), abs(lo), abs(hi)) < half < math.inf:
         style = f"z.{max(0, 1 - math.floor(math.log10(half)))}f"
-    first, second, third = (format(number, style) for number in numbers)
-    return first, second, third
+    return format(m, style), format(lo, style), format(hi, style)
 
 
 def studentised_bounds(
