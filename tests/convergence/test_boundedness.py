@@ -241,7 +241,7 @@ def simulated(true: Any = 0, steps: int = 5, runs: int = 5, prior: Any = None, *
             for runs in ("runs", [[1.0], [1.0, 2.0]], object())
         ),
         *(
-            (lambda low=low: ville(low, [0.1]), BadEvidence, r"runs\[\d\] = (nan|-1.0|inf) is inv")
+            (lambda low=low: ville(low, [0.1]), BadEvidence, r"runs\[\d\] = (nan|-1.0|inf), but")
             for low in ([math.nan, 1.0], [1.0, -1.0], [math.inf])
         ),
     ],

@@ -270,7 +270,7 @@ def ville(runs: Ensemble | ArrayLike, deltas: Sequence[float]) -> Ville:
     (array([0.118, 0.05 ]), array([ True,  True]))
     """
     given = runs.low[:, -1] if isinstance(runs, Ensemble) else runs
-    lowest = as_numbers(given, "runs: pass an Ensemble or a list", MissingCapability)
+    lowest = as_numbers(given, "runs: pass simulate_divergences(...) or a list", MissingCapability)
     if lowest.ndim != 1 or not lowest.size:
         raise ValueError(f"runs has shape {lowest.shape}: expected one minimum per run")
     is_valid = (lowest >= 0.0) & (lowest < np.inf)
