@@ -531,3 +531,11 @@ def test_a_plant_that_does_not_change_is_drawn_with_the_noise_that_its_observati
         for belief in (static, changing)
     ]
     assert drawn[1] == pytest.approx(drawn[0], rel=0.05)
+
+
+@pytest.mark.parametrize("per_arm", [False, True])
+def test_arms_whose_names_print_alike_have_a_row_each_in_the_summary(per_arm: bool) -> None:
+    belief = BernoulliBandit([1, "1"]).changing(per_arm=per_arm).belief()
+    belief.observe(None, "1", 1)
+    rows = belief.posterior_summary().values()
+    assert [row["count"] for row in rows] == [0, 1]

@@ -417,10 +417,9 @@ class PerArmBelief(HasArms[Any]):
 
     def posterior_summary(self) -> dict[str, dict[str, Any]]:
         """Return the mean and the number of rewards of every arm."""
-        summary: dict[str, dict[str, Any]] = {}
-        for part in self._parts:
-            summary |= part.posterior_summary()
-        return summary
+        names = distinct_texts(self.labels).values()
+        summaries = (next(iter(part.posterior_summary().values())) for part in self._parts)
+        return dict(zip(names, summaries, strict=True))
 
     def add(self, arm: Hashable, prior: Prior = None) -> None:
         """Add an arm with its prior; the other arms do not change.
