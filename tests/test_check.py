@@ -124,6 +124,7 @@ def test_a_function_of_a_file_takes_settings(file: Path) -> None:
         (("no-such-class",), "There are:"),
         (("nowhere.py",), "there is no file nowhere.py"),
         (("bias-grid", "--set", "levels"), "expected KEY=VALUE"),
+        (("bias-grid", "--set", "levels=3", "--set", "levels=5"), "levels was already set to 3"),
         (("bias-grid", "--set", "colour=red"), "there is no setting 'colour'"),
         (("core", "--true", "m9"), "no mode 'm9'"),
         (("core", "--true", "m1", "--other", "m1"), "Name two different modes"),

@@ -26,6 +26,7 @@ from bayescontrol.finite.tabular import TabularModes
 from bayescontrol.finite.tabulate import TooManySituations, tabulate
 from bayescontrol.lab.discovery import module_at, split_name
 from bayescontrol.lab.progress import live
+from bayescontrol.lab.settings import add_settings
 from bayescontrol.rule import ControlRule
 from bayescontrol.schedules import Every, every_step
 
@@ -153,14 +154,6 @@ def _observed(loaded: Any) -> str:
     return note if count else ""
 
 
-def settings_of(texts: Sequence[str]) -> dict[str, str]:
-    """Parse KEY=VALUE options."""
-    for text in texts:
-        if "=" not in text:
-            raise classes.InvalidSetting(f"--set {text}: expected KEY=VALUE")
-    return dict(text.split("=", 1) for text in texts)
-
-
 @click.command(
     context_settings={"show_default": True},
     epilog="Exit codes: 0 the convergence theorem covers every pair, 10 converges without it, "
@@ -229,7 +222,7 @@ def check(
     ]
     with redirect_stdout(sys.stderr):
         found, steps_held, note = load_modes(
-            modes, settings_of(settings), limit, given, output_limits=output_limits, seed=seed,
+            modes, add_settings({}, settings), limit, given, output_limits=output_limits, seed=seed,
             horizon=horizon or 2000, runs=400 if runs is None else max(runs, 2), Q=Q or 1.0,
             R=R or 1.0,
             simulation={"starts": runs or 60, "steps": horizon or 200, "seed": seed},

@@ -24,7 +24,7 @@ from bayescontrol.lab.manifest import AnyManifest, NoResults, Reproduction, Swee
 from bayescontrol.lab.parallel import available_cores, dask_cluster
 from bayescontrol.lab.progress import live
 from bayescontrol.lab.runner import Result, conduct, run_replicas, wanted_runs
-from bayescontrol.lab.settings import InvalidSettings, Point, plain
+from bayescontrol.lab.settings import InvalidSettings, Point, add_settings, plain
 from bayescontrol.lab.store import OtherResults, ResultStore, StoredResults, Study, manifest_of
 from bayescontrol.report import build, tables
 from bayescontrol.report.page import Section
@@ -155,7 +155,7 @@ def run(
     _require_out_for(keep_stale, fresh, out)
     experiment = find(name)
     options = (("seed", seed), ("runs", runs), ("steps", steps))
-    texts = _add_pairs({key: v for key, v in options if v is not None}, pairs)
+    texts = add_settings({key: v for key, v in options if v is not None}, pairs)
     if sweeps:
         chosen = lab_settings.points(experiment, texts, lab_settings.values_of(sweeps))
     else:
@@ -166,18 +166,6 @@ def run(
         command = _Run(experiment, from_anywhere(name), count, out, as_json, keep_stale)
         code = command.sweep(chosen) if sweeps else command.single(chosen[0])
     sys.exit(code)
-
-
-def _add_pairs(values: dict[str, str], pairs: Sequence[str]) -> dict[str, str]:
-    """Add settings of the form KEY=VALUE to `values`; reject a setting that is given twice."""
-    for text in pairs:
-        key, equals, value = text.partition("=")
-        if not equals:
-            raise InvalidSettings(f"--set {text}: expected KEY=VALUE")
-        if key in values:
-            raise InvalidSettings(f"--set {text}: {key} was already set to {values[key]}")
-        values[key] = value
-    return values
 
 
 class _Finished(NamedTuple):

@@ -204,7 +204,8 @@ class Fold:
             if type(event) is Observed:
                 decision = observed_by(event)
                 if not accepts_late_feedback and event.n != self.due:
-                    why = f"event {event.seq} observes decision {event.n}, but {self.due} was due"
+                    due = f"decision {self.due}" if self.due else "no decision"
+                    why = f"event {event.seq} observes decision {event.n}, but {due} was due"
                     raise damaged_error(None, why)
                 self.take_observation(event, decision.x, decision.a)
             elif type(event) is Decided:

@@ -135,6 +135,18 @@ def restore(kind: type[S], values: Mapping[str, Any]) -> S:
         ) from error
 
 
+def add_settings(values: dict[str, str], pairs: Sequence[str]) -> dict[str, str]:
+    """Add settings of the form KEY=VALUE to `values`; reject a setting that is given twice."""
+    for text in pairs:
+        key, equals, value = text.partition("=")
+        if not equals:
+            raise InvalidSettings(f"--set {text}: expected KEY=VALUE")
+        if key in values:
+            raise InvalidSettings(f"--set {text}: {key} was already set to {values[key]}")
+        values[key] = value
+    return values
+
+
 def key(experiment: str, settings: Any) -> str:
     """Return the sha256 of the experiment's name and its settings without `runs`, in hex.
 
