@@ -278,22 +278,22 @@ def _steps(log: Any) -> Iterator[tuple[Any, ...]]:
         yield tuple(step)
 
 
-def _replay(agent: Rule, steps: list[tuple[Any, ...]], demonstration: bool, rng: Stream) -> int:
-    """Let the agent learn from the steps of a log; return the number of steps."""
-    must_renew = hasattr(agent.belief, "renew")  # resamples as evidence arrives, as particles do
+def _replay(trial: Rule, steps: list[tuple[Any, ...]], demonstration: bool, rng: Stream) -> int:
+    """Let `trial`, a copy of the agent, learn the steps of a log; return the number of steps."""
+    must_renew = hasattr(trial.belief, "renew")  # resamples as evidence arrives, as particles do
     for t, step in enumerate(steps):
         *situation, a, o = step
-        x = situation[0] if situation else agent.x
+        x = situation[0] if situation else trial.x
         try:
             if demonstration:
-                agent.witness(x, a)
+                trial.witness(x, a)
             if situation:
-                agent.learn(x, a, o)
+                trial.learn(x, a, o)
             else:
-                agent.observe(a, o)
+                trial.observe(a, o)
         except Exception as error:
             error.add_note(f"at entry {t} of the log; nothing was learned")
             raise
         if must_renew:
-            agent.belief.renew(rng)
+            trial.belief.renew(rng)
     return len(steps)

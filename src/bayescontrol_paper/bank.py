@@ -190,13 +190,13 @@ def timed_banks() -> Mapping[str, Bank]:
 
     def oscillator(stiffness: float) -> PlantMode:
         A = np.array([[1.0, 0.1], [-0.1 * stiffness, 0.97]])
-        noise: Any = {"process_noise": 0.05, "sensor_noise": 0.1}
-        return PlantMode((A, [[0.0], [0.1]], [[1.0, 0.0]]), [[1.0, 1.5]], **noise)
+        plant, gain = (A, [[0.0], [0.1]], [[1.0, 0.0]]), [[1.0, 1.5]]
+        return PlantMode(plant, gain, process_noise=0.05, sensor_noise=0.1)
 
     def two_tanks(valve: float) -> PlantMode:
         A, B = [[0.95, 0.0], [0.04, 0.94]], [[valve, 0.0], [0.0, 0.1]]
-        noise: Any = {"process_noise": 0.02, "sensor_noise": [0.1, 0.2]}
-        return PlantMode((A, B, np.eye(2)), 2.0 * np.eye(2), **noise)
+        plant, gain = (A, B, np.eye(2)), 2.0 * np.eye(2)
+        return PlantMode(plant, gain, process_noise=0.02, sensor_noise=[0.1, 0.2])
 
     return {
         "motor": Bank([first_order(0.7, 4.0), first_order(0.8, 3.0)], setpoint=10.0),

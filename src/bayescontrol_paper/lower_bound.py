@@ -67,13 +67,13 @@ def worlds() -> dict[str, World]:
     >>> {name: world.modes.name(world.true) for name, world in worlds().items()}
     {'three levers': 'm0', 'prize or frog': 'prize left', 'bias grid': '(.8, .5)'}
     """
-    pays = "its lever wins with .6, the others with .4; pulls it 9 times in 10"
-    shows = "the prize is in its box, shown 3 times in 4; opens it"
-    wins = "two arms win with .2, .5 or .8 each; pulls the better one"
+    of_levers = "its lever wins with .6, the others with .4; pulls it 9 times in 10"
+    of_boxes = "the prize is in its box, shown 3 times in 4; opens it"
+    of_arms = "two arms win with .2, .5 or .8 each; pulls the better one"
     return {
-        "three levers": World(levers(), 0, pays, "solid"),
-        "prize or frog": World(prize_or_frog(RELIABILITY), 0, shows, "dash"),
-        "bias grid": World(bias_grid(), 7, wins, "dashdot"),
+        "three levers": World(levers(), true=0, about=of_levers, dash="solid"),
+        "prize or frog": World(prize_or_frog(RELIABILITY), true=0, about=of_boxes, dash="dash"),
+        "bias grid": World(bias_grid(), true=7, about=of_arms, dash="dashdot"),
     }
 
 

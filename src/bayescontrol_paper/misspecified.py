@@ -117,12 +117,14 @@ def distances() -> dict[str, float]:
     >>> {world: round(D, 3) for world, D in distances().items() if D > 0}
     {'worn 0.25': 0.033, 'worn 0.5': 0.125, 'worn 0.75': 0.279, 'worn 1': 0.555, 'streaks': 0.037}
     """
-    n, everywhere = len(INSIDE), np.full(len(WORLDS), 1.0 / len(WORLDS))
-    modes = with_policy(all_worlds(), all_worlds().policy, prior=everywhere)
+    n, worlds = len(INSIDE), all_worlds()
+    # A true world needs a positive prior, which the worlds outside the class do not have.
+    uniform = np.full(len(WORLDS), 1.0 / len(WORLDS))
+    modes = with_policy(worlds, worlds.policy, prior=uniform)
     found = {}
     for k, world in enumerate(WORLDS):
         rates = [mean_rates(World(modes, k), m)[:n] for m in range(n)]
-        # The agent may settle on mode m if, while lever m is pulled, it explains the world best.
+        # The agent can settle on mode m only if m is the nearest mode while lever m is pulled.
         found[world] = min(float(rate[m]) for m, rate in enumerate(rates) if rate[m] == rate.min())
     return found
 
@@ -393,14 +395,17 @@ def _paths(settings: Settings, columns: Columns, k: int) -> Panel:
 
 
 def _shares(settings: Settings, columns: Columns, worlds: tuple[str, ...], title: str) -> Panel:
-    inside = worlds is INSIDE
+    """Draw the share of runs with an alarm by step t; inside the class it is at most about δ."""
+    inside, highest = worlds is INSIDE, 1.02
     t = np.unique(np.append(checkpoints(settings), settings.steps))
-    raised = {world: columns["step"][:, WORLDS.index(world), None] <= t for world in worlds}
-    series = [share_of_runs(world, t, runs, **_LOOKS[world]) for world, runs in raised.items()]
-    top = max(1.9 * settings.delta, float(max(s.high.max() for s in series if s.high is not None)))
+    alarms = {world: columns["step"][:, WORLDS.index(world), None] <= t for world in worlds}
+    series = [share_of_runs(world, t, runs, **_LOOKS[world]) for world, runs in alarms.items()]
+    if inside:  # show δ and all bands
+        bands = max(float(s.high.max()) for s in series if s.high is not None)
+        highest = min(1.0, 1.05 * max(1.9 * settings.delta, bands))
     return Panel(
         title, "step t", "share of runs with an alarm", series,
-        [Guide("δ", settings.delta)], ylim=(0.0, min(1.0, 1.05 * top) if inside else 1.02),
+        [Guide("δ", settings.delta)], ylim=(0.0, highest),
         legend="upper right" if inside else "center right",
     )  # fmt: skip
 

@@ -100,5 +100,5 @@ def test_it_finds_the_goal_of_a_maze_without_a_choice_of_precision() -> None:
 
 @pytest.mark.parametrize("options", [{"partial": 2}, {"states": 3}, {"recentre": False}])
 def test_options_that_the_learned_precision_does_not_support_are_refused(options: Any) -> None:
-    with pytest.raises(InvalidPrior, match="full sweeps"):
+    with pytest.raises(InvalidPrior, match="needs partial=0, recentre=True"):
         GibbsBelief(2, ADAPTIVE, **options)

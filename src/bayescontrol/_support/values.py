@@ -124,13 +124,16 @@ def description(thing: object) -> str:
 
 
 def _plain_text(value: object) -> str:
-    """Return a number, text, tuple or array as text, to nine digits; "" for anything else."""
+    """Return a number, to nine digits, a text or a tuple as text; "" for anything else.
+
+    Of an array return the shape and a digest.
+    """
     if isinstance(value, float | np.floating):
         return f"{value:.9g}"
     if isinstance(value, tuple) and all(texts := [_plain_text(v) for v in value]):
         return f"({', '.join(texts)})"
     if isinstance(value, np.ndarray) and value.dtype.kind in "biuf":
-        # The last bits depend on the machine.
+        # Rounded to float32: the last bits of a double depend on the machine.
         rounded = value.astype(np.float32) if value.dtype.kind == "f" else value
         return f"{value.shape} {_digest(rounded.tobytes().hex())}"
     return repr(value) if isinstance(value, str | bytes | int | np.integer | None) else ""

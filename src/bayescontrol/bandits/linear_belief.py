@@ -176,7 +176,9 @@ class _ScoresBelief(HasArms[M]):
         if not isinstance(other, _ScoresBelief) or self._row(1) != other._row(1):
             raise IncompatibleState(f"{other!r} has weights of another kind and cannot be merged")
         if repr(other.link) != repr(self.link):
-            raise IncompatibleState(f"cannot merge {other.link!r} into {self.link!r}")
+            raise IncompatibleState(
+                f"cannot merge a belief with link {other.link!r} into one with link {self.link!r}"
+            )
         if not self.link.additive:
             raise IncompatibleState(
                 f"with {self.link!r} the evidence of a reward depends on earlier rewards: beliefs "

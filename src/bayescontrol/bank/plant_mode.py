@@ -74,8 +74,10 @@ class Filters:
     def advance(self, xs: SituatedState, a: Any, o: Any) -> FloatArray:
         """Return the states of all filters after input a and output o; o may be `MISSING`."""
         last, self._last = self._last, None
-        if last is not None and all(map(is_, last[0], (*xs, a, o))):
-            return last[1]
+        if last is not None:  # use the result of `log_likelihoods` if it had the same objects
+            arguments, states = last
+            if all(map(is_, arguments, (*xs, a, o))):
+                return states
         return self.step_filter(xs, a, o)[1]
 
 

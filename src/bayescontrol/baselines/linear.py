@@ -209,10 +209,10 @@ class ForgettingSystemBelief(SystemBelief):
         if problem.known is None:
             raise MissingCapability("a belief that forgets needs known costs: give Q and R")
         problem = problem.with_proper_prior()
-        costs = problem.agent().belief.costs.mean()
+        costs = problem.agent().belief.costs.mean()  # they are known: exactly Q and R
         super().__init__(costs, noise=problem.noise, prior=problem.prior, tries=problem.tries)
         self.forgetting = require_between("forgetting", forgetting, 0.0, 1.0, ends="(]")
-        self._weight = 0.0  # the number of observations, faded
+        self._weight = 0.0  # Σ γ^age over the observations
 
     @property
     def nu(self) -> float:

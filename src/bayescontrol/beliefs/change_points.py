@@ -215,14 +215,14 @@ class State(Saved):
 
 
 class _WindowStart(Field):
-    """The saved `State` at the start of the window."""
+    """The saved `State` at the start of the window, from which late answers are computed."""
 
     def save(self, owner: Any, arrays: Arrays) -> None:
-        """Add the state with the prefix."""
+        """Add the arrays of the oldest saved state; their names begin with `self.name`."""
         arrays |= with_prefix(self.name, owner._saved[0])
 
     def read(self, owner: Any, arrays: Arrays) -> Arrays:
-        """Return the state without the prefix."""
+        """Return the arrays of that state."""
         return part_of(arrays, self.name)
 
 

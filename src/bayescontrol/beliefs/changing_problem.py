@@ -63,7 +63,10 @@ class ChangingEnvironment:
             self.world.change_to(self.worlds[self.t])
 
     def worlds_of(self, record: Record) -> dict[int, Any]:
-        """Return the worlds of a run by their first steps; the run must be the complete history."""
+        """Return {first step: world} of a recorded run, which must begin at step 0.
+
+        A world that has not answered yet accepts any record: a copy of it has made the run.
+        """
         if self.t not in (0, len(record)):
             raise BadEvidence(
                 f"this world has answered {counted(self.t, 'step')}, the record has {len(record)}: "

@@ -454,7 +454,7 @@ class BlindSpots:
         return None
 
     def _extend(self, K: IntArray, alive: BoolArray) -> Deadlock | None:
-        """Return the deadlock with the smallest J and C around the closed set K, if it is one."""
+        """Grow the smallest J and C around the closed set K; return None if it is no deadlock."""
         world, differ = self.world, self.world.acts_differently[self.m]
         C, J = np.zeros(len(self._pair_graph), bool), np.zeros(len(world.modes), bool)
         C[K] = J[[world.true, self.m]] = True
@@ -463,13 +463,14 @@ class BlindSpots:
             not_refuted = [~self._refuted[:, closed].any(1) for closed in closed_sets]
             J |= alive & np.any(not_refuted, axis=0)
             takes = world.takes(*np.flatnonzero(J).tolist())
-            reached = can_reach(world.graph(takes).T, C)
+            reached = can_reach(world.graph(takes).T, C)  # where the modes of J get to from C
             if (world.separates[self.m, reached] & takes[reached]).any():
                 return None
             if (reached == C).all():
                 break
             closed_sets, C = closed_within(self._pair_graph, reached), reached
         if not all(differ[closed].any() for closed in closed_sets):
+            # m* and m act alike in a closed set: C is a deadlock if nothing separates modes of J.
             if (world.separates[np.ix_(J, C)] & takes[C]).any():
                 return None
             closed_sets = closed_within(world.graph(takes), C)

@@ -84,14 +84,14 @@ class Snapshot(NamedTuple):
     def arrays(self) -> Arrays:
         """Decode the arrays; raise `IncompatibleState` if the snapshot is damaged."""
         if _digest(self.seq, self.state) != self.checksum:
-            raise errors.IncompatibleState("its checksum is wrong")
+            raise errors.IncompatibleState("the checksum of the snapshot is wrong")
         try:
             return {
                 name: np.frombuffer(v.data, np.dtype(v.dtype)).reshape(v.shape).copy()
                 for name, v in _decode(self.state).items()
             }
         except (msgspec.DecodeError, TypeError, ValueError) as error:
-            raise errors.IncompatibleState(f"it cannot be read: {error}") from None
+            raise errors.IncompatibleState(f"the snapshot cannot be read: {error}") from None
 
 
 def _digest(seq: int, state: bytes) -> bytes:

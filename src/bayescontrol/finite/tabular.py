@@ -112,16 +112,19 @@ class ClassMode:
 
 
 def finish_loop(
-    agent: Any, done: int, drawn_in: Any, x: Any, columns: "kernels.tabular.Columns"
+    agent: Any, learned: int, drawn_in: Any, x: Any, columns: "kernels.tabular.Columns"
 ) -> Record:
-    """Synchronise an agent with a compiled loop that learned `done` steps; return the record."""
+    """Synchronise an agent with a compiled loop that learned that many steps; return the record.
+
+    If the loop rejected an observation, it has acted once more; `observe` raises the error.
+    """
     drawn, actions, observations = columns
-    acted = min(done + 1, len(actions))
+    acted = min(learned + 1, len(actions))
     if acted:
-        agent.belief.fast_forward(done, int(drawn[acted - 1]))
+        agent.belief.fast_forward(learned, int(drawn[acted - 1]))
         agent.fast_forward(acted, drawn_in, x)
-    if done < len(actions):  # the loop rejected this observation; observe() raises the error
-        agent.observe(actions[done].item(), observations[done].item())
+    if learned < len(actions):
+        agent.observe(actions[learned].item(), observations[learned].item())
     return Record(actions, observations)
 
 

@@ -298,12 +298,17 @@ def split(
 
 @leaf
 def slack(sweep0: Sweep, sweep1: Sweep) -> float:
-    """Return max_n e (λ₁ - λ₀) / (D₀ - D₁) at b₁: the approximate effect of the gap on an index."""
+    """Return by how much the gaps e may shift an index: about max_n e / |dD/dλ|.
+
+    The slope is (D₀ - D₁) / (λ₁ - λ₀) in the state b₁(n), where both sweeps know D.
+    """
     largest, step = 0.0, sweep1.lam - sweep0.lam
     for n in range(sweep1.near.shape[0]):
         b, D1 = sweep1.b[n], sweep1.near[n, 0]
-        j = b - sweep0.b[n]
-        i = min(b - sweep1.ref[n], sweep1.e.shape[1] - 1)
-        if b <= n and 0 <= j < sweep0.near.shape[1] and sweep0.near[n, j] > D1 >= 0.0:
-            largest = max(largest, sweep1.e[n, i] * step / (sweep0.near[n, j] - D1))
+        in_near0 = b - sweep0.b[n]
+        in_gaps = min(b - sweep1.ref[n], sweep1.e.shape[1] - 1)
+        if b <= n and 0 <= in_near0 < sweep0.near.shape[1]:
+            fall = sweep0.near[n, in_near0] - D1
+            if D1 >= 0.0 and fall > 0.0:
+                largest = max(largest, sweep1.e[n, in_gaps] * step / fall)
     return largest

@@ -134,11 +134,13 @@ def _bernoulli(c: float, p: float, q: float, d: float) -> tuple[float, float]:
 
 @leaf
 def peak(kind: int, a: float, b: float, nu: float) -> tuple[float, float, float]:
-    """Return (μ, f(μ), scale): the mode, the density there, and (n Λ''(μ))^-½.
+    """Return (μ, f(μ), scale): the mode, the density there, and (-(ln f)''(μ))^-½, the width.
+
+    The variable is logit m for BETA, ln m for GAMMA, -ln m for INVERSE_GAMMA, and m otherwise.
 
     >>> peak(NORMAL, 3.0, 2.0, 0.0)[::2]
     (3.0, 2.0)
-    >>> [round(v, 14) for v in peak(BETA, 1.0, 1.0, 0.0)]  # x (1-x) at x = 1/2
+    >>> [round(v, 14) for v in peak(BETA, 1.0, 1.0, 0.0)]  # m (1 - m) at m = 1/2
     [0.0, 0.25, 1.4142135623731]
     """
     if kind == BETA:
@@ -153,7 +155,7 @@ def peak(kind: int, a: float, b: float, nu: float) -> tuple[float, float, float]
         return mode if kind == GAMMA else -mode, density, scale
     if kind == NORMAL:
         return a, 1.0 / (SQRT_2PI * b), b
-    # Γ((ν+1)/2) / (Γ(ν/2) √(ν/2)): the main terms of two Stirling formulas cancel.
+    # Student: in Γ((ν+1)/2) / (Γ(ν/2) √(ν/2)) the main terms of two Stirling formulas cancel.
     correction = stirling_remainder(0.5 * (nu + 1.0)) - stirling_remainder(0.5 * nu)
     correction -= 0.5 * nu * excess(1.0 / nu)
     return a, exp(correction) / (SQRT_2PI * b), b * math.sqrt(nu / (nu + 1.0))

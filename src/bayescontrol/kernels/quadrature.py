@@ -107,7 +107,7 @@ def max_or_nan(x: float, y: float) -> float:
 
 @leaf
 def rounded_up(x: float) -> float:
-    """Round x up to 49 bits, so that the middle of two such numbers is exact.
+    """Round x up to 49 bits; the other 4 keep the middle of numbers of similar size exact.
 
     >>> rounded_up(0.1) - 0.1 < 1e-15, rounded_up(0.5)
     (True, 0.5)

@@ -136,7 +136,10 @@ class Layers(NamedTuple):
 def _layers(
     r: Decimal, v: Decimal, f: Callable[[Decimal], Decimal], inverse: Callable[[Decimal], Decimal]
 ) -> Layers:
-    """Compute the layers of the density f, whose inverse function is `inverse`."""
+    """Compute the 256 layers of area v under f, a decreasing function with f(0) = 1.
+
+    The tail begins at r. The base layer, with the tail, is as large as a rectangle of width v/f(r).
+    """
     with localcontext() as context:
         context.prec = 36
         x, y = [v / f(r), r], [Decimal(0), f(r)]

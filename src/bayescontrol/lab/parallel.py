@@ -179,7 +179,7 @@ def _dask_backend(client: Any) -> Any:
 
         def submit(self, func: Any, callback: Any = None) -> Any:
             """Report also tasks whose worker has died; joblib would wait for them for ever."""
-            future = super().submit(func, callback)
+            future = super().submit(func, callback)  # which calls back for successful tasks only
             future.add_done_callback(lambda done: callback(done) if done.exception() else None)
             return future
 

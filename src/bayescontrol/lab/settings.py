@@ -19,7 +19,6 @@ import hashlib
 import itertools
 import json
 import math
-import types
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -312,6 +311,7 @@ def _type_name(hint: Any) -> str:
     bare = get_args(hint)[0] if get_origin(hint) is Annotated else hint
     if get_origin(bare) is Literal:
         return " | ".join(map(str, get_args(bare)))
-    if get_origin(bare) is None and isinstance(bare, type) and bare is not types.NoneType:
+    if get_origin(bare) is None and isinstance(bare, type):
         return bare.__name__ + ",".join(bounds)
+    # Compound types, such as list[int] and int | None.
     return str(bare).replace("typing.", "") + ",".join(bounds)

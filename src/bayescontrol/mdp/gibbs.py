@@ -186,8 +186,8 @@ class GibbsBelief(Saved):
         p = self.prior.precision
         if p == "learned" and (partial or states is not None or not recentre):
             raise InvalidPrior(
-                'precision="learned" needs full sweeps, recentre=True and states that are not '
-                f"declared: got partial={partial}, recentre={recentre}, states={states!r}"
+                'precision="learned" needs partial=0, recentre=True and states=None: '
+                f"got partial={partial}, recentre={recentre}, states={states!r}"
             )
         unit = p if isinstance(p, float) else 1.0
         #: The statistics, which the kernels modify in place.

@@ -157,7 +157,7 @@ class Ledger(Saved):
             raise UnknownAction(f"state {x!r}: {error}") from None
 
     def has_action(self) -> BoolArray:
-        """Return an array [x, a]: whether action a is available in state x."""
+        """Return an array [x, a]: whether action a is available in state x; n = -1 if not."""
         n = self.evidence.n[: len(self) * len(self.actions)]
         return np.asarray(n.reshape(len(self), len(self.actions)) >= 0.0)
 

@@ -229,16 +229,17 @@ class MDP:
                     f"{names.what} {column[outside[0]]} is out of range: "
                     f"expected 0 … {len(names) - 1}"
                 )
-        for column, is_valid, what in (
-            (p, (p >= 0.0) & (p < np.inf), "the probability of next"),
-            (r, np.isfinite(r), "the reward for next"),
+        for column, is_valid, what, expected in (
+            (p, (p >= 0.0) & (p < np.inf), "probability of", "at least 0 and finite"),
+            (r, np.isfinite(r), "reward for", "finite"),
         ):
             bad = np.flatnonzero(~is_valid)
             if bad.size:
                 i = bad[0]
                 raise InvalidTable(
                     f"{self._pair_name(x[i] * len(self.actions) + a[i])}: "
-                    f"{what} state {self.states[y[i]]!r} is {column[i]}"
+                    f"the {what} next state {self.states[y[i]]!r} is {column[i]}, it must be "
+                    f"{expected}"
                 )
         shape = len(self.states), len(self.actions)
         pairs = shape[0] * shape[1]

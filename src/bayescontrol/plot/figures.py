@@ -290,11 +290,13 @@ def svg(chart: Chart, prefix: str) -> str:
     fig = figure(chart, for_page=True)
     content = _render(fig, "svg", prefix, transparent=True, metadata=no_metadata)
     text = content[content.index(b"<svg") :].decode()
+    # `figure` marks elements by their ids; Matplotlib's own ids are dropped.
     button = r'<g role="button" tabindex="0" aria-pressed="true" data-group="\1">'
     text = re.sub(r'<g id="legend-(\d+)">', button, text)
     text = re.sub(r'(<\w+) id="group-(\d+)"', r'\1 data-group="\2"', text)
     text = re.sub(r'<g id="title ([^"]*)">', r"<g><title>\1</title>", text)
     text = re.sub(r'<g id="[^"]*"', "<g", text)
+    # The page scales the chart: its width becomes a CSS variable, its height follows.
     size = r' width="([\d.]+pt)" height="[\d.]+pt"'
     text = re.sub(size, r' style="--width: \1"', text, count=1)
     # Only inside tags, before ">": a label may hold the text "0.3425" or "#0072b2".
