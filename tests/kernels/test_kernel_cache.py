@@ -87,7 +87,7 @@ def test_the_planted_file_runs_in_the_owners_folder(planted: tuple[Path, Path]) 
     ("variable", "words"),
     [
         ("TMPDIR", "compiled kernels are not kept on disk"),  # the shared folder, without a home
-        ("NUMBA_CACHE_DIR", "can be written by other users. Run chmod -R go-w on it"),
+        ("NUMBA_CACHE_DIR", "can be written by other users. Run chmod -R go-w on that folder"),
     ],
 )
 def test_a_cache_that_others_can_write_to_is_not_used(
