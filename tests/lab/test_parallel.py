@@ -1,11 +1,13 @@
 """Processes and a Dask cluster give the bytes of one core, and report their errors."""
 
+import gc
 import os
 import signal
 import socket
 import subprocess
 import sys
 import time
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -191,3 +193,16 @@ def test_ctrl_c_stops_a_local_cluster_quietly_and_keeps_finished_replicas(tmp_pa
     assert "Traceback" not in err, err
     assert f"Finished replicas: {tmp_path}. Run the same command to continue" in err
     assert list(tmp_path.glob("pending/*.npz"))
+
+
+def test_ctrl_c_while_workers_start_leaves_no_warning() -> None:
+    def tasks() -> Iterator[int]:
+        signal.raise_signal(signal.SIGINT)
+        yield from range(50)
+
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        with pytest.raises(KeyboardInterrupt):
+            list(unordered(abs, tasks(), workers=2))
+        gc.collect()  # joblib warns when unused results are collected
+    assert not caught

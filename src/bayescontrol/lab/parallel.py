@@ -90,15 +90,17 @@ def unordered(
         })
     )  # fmt: skip
     calls = (joblib.delayed(call)(task, is_first=i == 0) for i, task in enumerate(tasks))
-    with _interrupts_delayed():
-        results = parallel(calls)  # starts the workers
+    results: Any = None
     try:
+        with _interrupts_delayed():  # raises a delayed Ctrl-C at the end of this block
+            results = parallel(calls)  # starts the workers
         for result in results:  # noqa: UP028 - `yield from` would close `results` first
             yield result
     finally:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # joblib warns if results are not used
-            results.close()
+            if results is not None:
+                results.close()
 
 
 def _joblib() -> Any:
