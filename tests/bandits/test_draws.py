@@ -18,6 +18,7 @@ from bayescontrol import (
     GeometricBandit,
     LinearBandit,
     PoissonBandit,
+    Stream,
     interact,
 )
 from bayescontrol.bandits import FAMILIES, ArmDrawsBelief, DrawsBandit
@@ -119,6 +120,31 @@ def test_a_refit_of_poisson_arms_agrees_with_one_that_replays_all_events() -> No
         se = np.sqrt(p * (1 - p) / agent.belief.effective_size)
         assert abs(agent.action_probabilities()[0] - p) < 4 * se
     assert refitted.belief.effective_size > replayed.belief.effective_size
+
+
+def test_equal_mean_rewards_are_pulled_equally_often() -> None:
+    """A chi-square test at level 1e-6 over 3,000 draws."""
+    agent, rng = (
+        PoissonBandit(3).agent(draws=[[2, 2, 1], [0, 1, 1], [3, 1, 2], [1, 1, 1]]),
+        Stream(1),
+    )
+    p = agent.action_probabilities()
+    assert p == pytest.approx({0: 1.5 / 4 + 1 / 12, 1: 1 / 4 + 1 / 12, 2: 0.5 / 4 + 1 / 12})
+    drawn = [agent.act(rng) for _ in range(3000)]
+    expected = [3000 * p[a] for a in range(3)]
+    assert stats.chisquare([drawn.count(a) for a in range(3)], expected).pvalue > 1e-6
+
+
+def test_quantiles_of_the_mean_rewards_are_those_of_the_exact_posterior() -> None:
+    """Each Beta quantile within four standard errors; false alarms below 4e-4."""
+    agent = BernoulliBandit(2).agent(draws=np.random.default_rng(7).uniform(size=(4000, 2)))
+    for reward in (1, 1, 0):
+        agent.observe(1, reward)
+    tails = np.array([0.1, 0.5, 0.9])
+    found = agent.belief.mean_quantiles(tails)
+    for arm, exact in enumerate((stats.beta(1, 1), stats.beta(3, 2))):
+        se = np.sqrt(tails * (1 - tails) / agent.belief.effective_size)
+        assert (np.abs(exact.cdf(found[arm]) - tails) < 4 * se).all()
 
 
 def test_impossible_rewards_and_arms_change_nothing() -> None:

@@ -335,7 +335,8 @@ def test_chains_and_draws_are_stacked_from_every_container() -> None:
 def test_an_inference_data_of_arviz_itself_is_accepted() -> None:
     arviz = pytest.importorskip("arviz", reason="ArviZ is not installed: pip install arviz")
     bias = np.asarray(idata(40)["bias"].transpose("chain", "draw", "arm"))
-    stacked = stack_draws(arviz.from_dict({"posterior": {"bias": bias}}))
+    name = "convert_to_inference_data" if arviz.__version__ < "1" else "convert_to_datatree"
+    stacked = stack_draws(getattr(arviz, name)({"bias": bias}))
     assert np.array_equal(stacked["bias"], beta_draws(PRIOR, 40, 0))
 
 

@@ -8,7 +8,7 @@
                   Gaussian      N(o; m, σ²), σ known
 
 The draws may come from any model, with correlated arms for example. The mean reward must determine
-the distribution of the rewards. Of arms with equal mean rewards, a draw pulls the first.
+the distribution of the rewards. A draw with more than one largest mean pulls one of them at random.
 """
 
 import math
@@ -17,7 +17,7 @@ from typing import Any, ClassVar, Final, NamedTuple, TypeAlias
 
 import numpy as np
 
-from bayescontrol._arrays import ArrayLike, FloatArray, IntArray
+from bayescontrol._arrays import ArrayLike, FloatArray
 from bayescontrol._support.description import (
     MOST_NUMBERS,
     ModelKind,
@@ -28,7 +28,7 @@ from bayescontrol._support.description import (
 from bayescontrol._support.names import Names
 from bayescontrol._support.saved import Fixed, declare
 from bayescontrol._support.values import distinct_texts, format_text
-from bayescontrol.bandits.arms import ArmsEnvironment
+from bayescontrol.bandits.arms import ArmsEnvironment, MeanRewards
 from bayescontrol.bandits.family import Family
 from bayescontrol.bandits.roster import Arms
 from bayescontrol.beliefs.draws import DrawsBelief
@@ -38,6 +38,7 @@ from bayescontrol.kernels.families import number
 from bayescontrol.protocols import PosteriorMeasure
 from bayescontrol.rule import ControlRule
 from bayescontrol.schedules import Schedule, every_step
+from bayescontrol.seeding import StreamLike
 
 # -- ln P(o | m) of the families -------------------------------------------------------------------
 
@@ -107,9 +108,20 @@ class _ArmRewards:
         with np.errstate(divide="ignore", over="ignore"):  # impossible rewards give -∞
             return self.of_mean.log_density(m, r, self.family.constants)
 
-    def best(self, draws: FloatArray, x: object) -> list[Any]:
-        """Return the arm with the largest mean reward in every draw."""
-        return [self.names[j] for j in draws.argmax(1).tolist()]
+    def act(self, m: FloatArray, x: object, rng: StreamLike) -> Any:
+        """Return the arm with the largest mean reward; ties are broken at random."""
+        return MeanRewards(tuple(self.names), m).act(x, rng)
+
+
+def weighted_quantiles(values: FloatArray, w: FloatArray, tails: ArrayLike) -> FloatArray:
+    """Return for each p of `tails` the smallest value v with Σ w_i [v_i ≤ v] ≥ p.
+
+    >>> weighted_quantiles(np.array([3.0, 1.0, 2.0]), np.array([0.2, 0.3, 0.5]), [0.25, 0.75])
+    array([1., 2.])
+    """
+    order = np.argsort(values)
+    places = np.searchsorted(np.cumsum(w[order]), np.asarray(tails))
+    return np.asarray(values[order][places.clip(max=len(values) - 1)])
 
 
 # -- the belief and the problem --------------------------------------------------------------------
@@ -143,7 +155,7 @@ class ArmDrawsBelief(DrawsBelief):
         self, family: Family, arms: Arms | Names, draws: ArrayLike, **options: Any
     ) -> None:
         self._rewards = rewards = _ArmRewards(family, Names("arm", arms))
-        super().__init__(draws, log_likelihood=rewards.log_likelihood, best=rewards.best, **options)
+        super().__init__(draws, log_likelihood=rewards.log_likelihood, act=rewards.act, **options)
 
     def _as_draws(self, draws: Any) -> FloatArray:
         """Return the draws as floats; raise InvalidPrior unless each arm has a mean reward."""
@@ -168,14 +180,23 @@ class ArmDrawsBelief(DrawsBelief):
         return tuple(self._rewards.names)
 
     def action_probabilities(self, x: Any = None) -> dict[Any, float]:
-        """P(a = j | âo_<t) = Σ_i w_i [j = arg max_k m_ik] of every arm."""
-        best: IntArray = self._draws.argmax(1)
-        p = np.bincount(best, self.posterior(), len(self.labels))
+        """P(a = j | âo_<t) = Σ_i w_i [j = arg max_k m_ik] of every arm; ties share w_i evenly."""
+        is_best = self._draws == self._draws.max(1, keepdims=True)
+        p = self.posterior() @ (is_best / is_best.sum(1, keepdims=True))
         return dict(zip(self.labels, p.tolist(), strict=True))
 
     def expected(self) -> dict[Any, float]:
         """E[r | âo_<t] = Σ_i w_i m_ij of every arm."""
         return dict(zip(self.labels, self.mean().tolist(), strict=True))
+
+    def mean_intervals(self, tails: FloatArray) -> FloatArray:
+        """Return quantiles of every arm's mean reward, shape (arms, tails)."""
+        w = self.posterior()
+        return np.array([weighted_quantiles(m, w, tails) for m in self._draws.T])
+
+    def mean_quantiles(self, tails: FloatArray, x: object = None) -> dict[Any, FloatArray]:
+        """Return quantiles of the mean reward by arm."""
+        return dict(zip(self.labels, self.mean_intervals(tails), strict=True))
 
     def posterior_summary(self) -> dict[str, dict[str, Any]]:
         """Return the mean reward of every arm."""

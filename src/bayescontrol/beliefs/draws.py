@@ -115,7 +115,7 @@ def _checked(draws: Draws) -> Draws:
 
 def _checked_array(draws: Any, what: str) -> AnyArray:
     array = np.array(draws)
-    if array.dtype.kind not in "iuf":
+    if array.dtype.kind not in "iu":
         array = as_numbers(draws, what, InvalidPrior)
     if array.ndim < 1 or not array.size:
         raise InvalidPrior(
