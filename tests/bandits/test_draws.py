@@ -141,7 +141,7 @@ def test_quantiles_of_the_mean_rewards_are_those_of_the_exact_posterior() -> Non
     for reward in (1, 1, 0):
         agent.observe(1, reward)
     tails = np.array([0.1, 0.5, 0.9])
-    found = agent.belief.mean_quantiles(tails)
+    found = agent.belief.mean_intervals(tails)
     for arm, exact in enumerate((stats.beta(1, 1), stats.beta(3, 2))):
         se = np.sqrt(tails * (1 - tails) / agent.belief.effective_size)
         assert (np.abs(exact.cdf(found[arm]) - tails) < 4 * se).all()

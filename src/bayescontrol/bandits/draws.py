@@ -182,7 +182,8 @@ class ArmDrawsBelief(DrawsBelief):
     def action_probabilities(self, x: Any = None) -> dict[Any, float]:
         """P(a = j | âo_<t) = Σ_i w_i [j = arg max_k m_ik] of every arm; ties share w_i evenly."""
         is_best = self._draws == self._draws.max(1, keepdims=True)
-        p = self.posterior() @ (is_best / is_best.sum(1, keepdims=True))
+        share = self.posterior() / is_best.sum(1)
+        p = np.einsum("i,ij->j", share, is_best)
         return dict(zip(self.labels, p.tolist(), strict=True))
 
     def expected(self) -> dict[Any, float]:
@@ -193,10 +194,6 @@ class ArmDrawsBelief(DrawsBelief):
         """Return quantiles of every arm's mean reward, shape (arms, tails)."""
         w = self.posterior()
         return np.array([weighted_quantiles(m, w, tails) for m in self._draws.T])
-
-    def mean_quantiles(self, tails: FloatArray, x: object = None) -> dict[Any, FloatArray]:
-        """Return quantiles of the mean reward by arm."""
-        return dict(zip(self.labels, self.mean_intervals(tails), strict=True))
 
     def posterior_summary(self) -> dict[str, dict[str, Any]]:
         """Return the mean reward of every arm."""

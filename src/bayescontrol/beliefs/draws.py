@@ -445,7 +445,7 @@ class DrawsBelief(Saved):
     def mean(self) -> Any:
         """E[m | âo_<t] ≈ Σ w_i m_i: an array, or arrays by name."""
         w = self.posterior()
-        means = {name: np.tensordot(w, v, 1) for name, v in _by_name(self._draws).items()}
+        means = {name: np.einsum("i,i...->...", w, v) for name, v in _by_name(self._draws).items()}
         return means if isinstance(self._draws, dict) else means["draws"]
 
     def posterior_summary(self) -> dict[str, dict[str, Any]]:
