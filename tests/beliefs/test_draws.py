@@ -420,8 +420,9 @@ DRAWS: dict[str, tuple[Any, dict[str, Any], type[Exception], str]] = {
     "weights": ([1.0, 2.0], {"log_weights": [-np.inf, -np.inf]}, InvalidPrior, "largest is -inf"),
     "NaN weight": ([1.0, 2.0], {"log_weights": [0.0, np.nan]}, InvalidPrior, "largest is nan"),
     "threshold": ([1.0], {"refit_below": -1}, ValueError, "refit_below=-1"),
-    "two policies": ([1.0], {"act": pull_largest}, MissingCapability, "give one"),
-    "no policy": ([1.0], {"best": None}, MissingCapability, "best=None must be a function"),
+    "two policies": ([1.0], {"act": pull_largest}, MissingCapability, "give either"),
+    "no policy": ([1.0], {"best": None}, MissingCapability, "give either"),
+    "a number as policy": ([1.0], {"best": 3}, MissingCapability, "best=3 must be a function"),
     "no likelihood": ([1.0], {"log_likelihood": 3}, MissingCapability, "log_likelihood=3"),
 }
 

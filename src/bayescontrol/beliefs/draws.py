@@ -262,19 +262,20 @@ class DrawsBelief(Saved):
         refit_below: float | None = None,
         keep_events: bool = True,
     ) -> None:
-        require_functions(
-            log_likelihood=log_likelihood, **({"act": act} if act else {"best": best})
-        )
-        if act is not None and best is not None:
-            raise MissingCapability("act and best are both given: a draw has one policy, give one")
-        self._log_likelihood, self._best = log_likelihood, best
-        self._act: Act = act if best is None else partial(_act_best, best)  # type: ignore[assignment]
+        if act is None and best is not None:
+            require_functions(best=best)
+            act = partial(_act_best, best)
+        elif act is None or best is not None:
+            raise MissingCapability(
+                "a draw has one policy: give either act(draw, x, rng) or best(draws, x)"
+            )
+        require_functions(log_likelihood=log_likelihood, act=act)
+        if refit_below is not None:
+            require_between("refit_below", refit_below, 0.0, np.inf)
+        self._log_likelihood, self._act, self._best = log_likelihood, act, best
+        self._refit_below = refit_below
         self._draws = self._as_draws(draws)
         self._weights = _starting_weights(len(self), log_weights)
-        least = min(LEAST_SIZE, LEAST_SHARE * len(self))
-        self._refit_below = require_between(
-            "refit_below", least if refit_below is None else refit_below, 0.0, np.inf
-        )
         self._keep_events = keep_events
         self._history: list[Event] = []
         #: The number of observations, also those before the last refit.
@@ -349,7 +350,8 @@ class DrawsBelief(Saved):
     @property
     def needs_refit(self) -> bool:
         """Whether the effective size is below `refit_below`. The belief stays valid, but coarse."""
-        return self.effective_size < self._refit_below
+        least = min(LEAST_SIZE, LEAST_SHARE * len(self))
+        return self.effective_size < (least if self._refit_below is None else self._refit_below)
 
     def refit(
         self,
