@@ -16,12 +16,12 @@ from bayescontrol.bandits import FAMILIES
 MAIN: Final = {
     "bayescontrol": ("ControlRule", "DiscreteMode", "Record", "Stream"),
     "bayescontrol.bandits": (
-        *(bandit.__name__ for bandit in FAMILIES), "JointBandit", "LinearBandit", "LogisticBandit",
-        "LogitNormalBandit", "SharedLinearBandit",
+        *(bandit.__name__ for bandit in FAMILIES), "DrawsBandit", "JointBandit", "LinearBandit",
+        "LogisticBandit", "LogitNormalBandit", "SharedLinearBandit",
     ),
     "bayescontrol.beliefs": (
-        "ChangePointBelief", "FadingBelief", "FiniteBelief", "InteractingBelief", "ParticleBelief",
-        "SwitchingBelief",
+        "ChangePointBelief", "DrawsBelief", "FadingBelief", "FiniteBelief", "InteractingBelief",
+        "ParticleBelief", "SwitchingBelief",
     ),
     "bayescontrol.durable": ("DurableAgent",),
     "bayescontrol.bank": ("Bank", "PlantMode"),

@@ -34,6 +34,7 @@ if TYPE_CHECKING:  # type checkers read these lines, Python reads _PUBLIC
     )  # fmt: skip
     from bayescontrol.bank.bank import Bank as Bank
     from bayescontrol.baselines.naive import NaiveMixture as NaiveMixture
+    from bayescontrol.beliefs.draws import DrawsBelief as DrawsBelief
     from bayescontrol.beliefs.finite import FiniteBelief as FiniteBelief
     from bayescontrol.beliefs.particles import ParticleBelief as ParticleBelief
     from bayescontrol.beliefs.switching import SwitchingBelief as SwitchingBelief
@@ -66,6 +67,7 @@ _PUBLIC = {
     "bandits.joint": ("JointBandit", "LogitNormalBandit"),
     "bank.bank": ("Bank",),
     "baselines.naive": ("NaiveMixture",),
+    "beliefs.draws": ("DrawsBelief",),
     "beliefs.finite": ("FiniteBelief",),
     "beliefs.particles": ("ParticleBelief",),
     "beliefs.switching": ("SwitchingBelief",),

@@ -6,7 +6,14 @@ from typing import Any
 import numpy as np
 
 import bayescontrol as bc
-from bayescontrol.bandits import FAMILIES, Bandit, ContextualBandit, GaussianNoise, Logit
+from bayescontrol.bandits import (
+    FAMILIES,
+    Bandit,
+    ContextualBandit,
+    DrawsBandit,
+    GaussianNoise,
+    Logit,
+)
 from bayescontrol.bandits.discrete import Bernoulli, Categorical
 from bayescontrol.bandits.gaussian import NormalGamma
 from bayescontrol.beliefs.changing_problem import Changing
@@ -61,6 +68,10 @@ PROBLEMS: dict[str, Any] = {
     "changing": bc.BernoulliBandit(["red", "blue"]).changing(window=5),
     "changing, per arm": bc.PoissonBandit(2).changing(per_arm=True, hazards=[0.1, 0.01]),
     "changing contexts": bc.LinearBandit(["a", "b"], features=2, sd=0.3).changing(starts=9),
+    "draws": DrawsBandit(bc.PoissonBandit(["a", "b"]), [[0.5, 1.0], [2.0, 1 / 3], [0.1, 0.2]]),
+    "draws, weighted": DrawsBandit(
+        bc.BernoulliBandit(2), [[0.5, 0.3], [0.2, 0.6]], log_weights=[0.0, -0.1]
+    ),
     "changing plant": LinearQuadratic.on(double_integrator(), prior=SystemPrior()).changing(),
 } | {f"class {name}": make(name) for name in names() if type(make(name)) is TabularModes}
 # Families of arms that are not listed above describe an example themselves.

@@ -50,6 +50,7 @@ from bayescontrol.baselines import (
 )
 from bayescontrol.beliefs import (
     ChangePointBelief,
+    DrawsBelief,
     FadingBelief,
     FiniteBelief,
     ParticleBelief,
@@ -137,6 +138,18 @@ def sign(theta: FloatArray, x: Any, rng: Stream) -> int:
     return int(theta[0] + 0.1 * rng.normal() > 0.0)
 
 
+def by_name(m: dict[str, FloatArray], x: Any, a: Any, o: float) -> FloatArray:
+    return log_likelihoods(m["mean"], x, a, o)
+
+
+def above(m: FloatArray, x: Any) -> Any:
+    return m[:, 0] > 0.0
+
+
+def sign_by_name(m: dict[str, FloatArray], x: Any, rng: Stream) -> int:
+    return sign(m["mean"], x, rng)
+
+
 def shared_features(x: Any, a: int) -> list[float]:
     return [x[0], x[1] * a]
 
@@ -155,6 +168,7 @@ PLANT = LinearQuadratic([[1.0]], [[1.0]], prior=SystemPrior())
 REGULATED = LinearQuadratic([[1.0]], [[1.0]], integral=[0.1])
 PLANE = double_integrator()
 MDP = chain_mdp(4)
+DRAWS = draw(50, Stream(1))
 WINDOW: Any = {"starts": 4, "window": 5}
 MOST: Any = "most probable"
 
@@ -259,6 +273,15 @@ EXAMPLES: dict[str, Example] = {
     "particles": Example(lambda: ParticleBelief(draw, log_likelihoods, sign, 50), scalar),
     "resample-move": Example(
         lambda: ResampleMoveBelief(draw, log_prior, log_likelihoods, sign, 50), scalar
+    ),
+    "draws": Example(
+        lambda: DrawsBelief(DRAWS, best=above, log_likelihood=log_likelihoods), scalar
+    ),
+    "draws by name": Example(
+        lambda: DrawsBelief({"mean": DRAWS}, act=sign_by_name, log_likelihood=by_name), scalar
+    ),
+    "draws of arms": on_levers(
+        lambda: BernoulliBandit(2).agent(draws=draw(50, Stream(2)) ** 2 % 1.0 * [1.0, 0.9]).belief
     ),
     "plant": on_plant(lambda: PLANT.agent().belief),
     "changing plant": on_plant(lambda: PLANT.changing(**WINDOW).belief()),

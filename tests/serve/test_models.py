@@ -90,6 +90,19 @@ def test_a_model_created_over_http_decides_like_a_local_one(client: Client, name
             "invalid for a bern",
         ),
         ("bernoulli-bandit", {"arms": 2, "schedule": ["Every"]}, "its name and its parameters"),
+        ("changing", {"problem": "bernoulli-bandit", "settings": 3}, "are invalid"),
+        ("changing", {"problem": [], "settings": {}}, "are invalid"),
+        (
+            "draws-bandit",
+            {"problem": "bernoulli-bandit", "settings": {"arms": 1001}, "draws": [[0.5] * 1001]},
+            "1001 arms",
+        ),
+        (
+            "draws-bandit",
+            {"problem": "bernoulli-bandit", "settings": {"arms": 999}, "draws": [[0.5]] * 1002},
+            "draws times arms",
+        ),
+        ("draws-bandit", {"problem": "changing", "settings": {}, "draws": [[1]]}, "expected one"),
     ],
 )
 def test_settings_that_are_too_expensive_or_invalid_are_refused(

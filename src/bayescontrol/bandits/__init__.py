@@ -16,6 +16,8 @@ from bayescontrol.bandits.contextual import ContextualBandit as ContextualBandit
 from bayescontrol.bandits.contextual import LinearBandit as LinearBandit
 from bayescontrol.bandits.contextual import LogisticBandit as LogisticBandit
 from bayescontrol.bandits.contextual import SharedLinearBandit as SharedLinearBandit
+from bayescontrol.bandits.draws import ArmDrawsBelief as ArmDrawsBelief
+from bayescontrol.bandits.draws import DrawsBandit as DrawsBandit
 from bayescontrol.bandits.families import *  # noqa: F403 - one name for each family
 from bayescontrol.bandits.joint import JointBandit as JointBandit
 from bayescontrol.bandits.joint import LogitNormalBandit as LogitNormalBandit

@@ -18,6 +18,7 @@ from bayescontrol._arrays import ArrayLike
 from bayescontrol._support.names import Names
 from bayescontrol.bandits.arms import ArmsBelief, ArmsEnvironment, MeanRewards
 from bayescontrol.bandits.changing import changing_problem
+from bayescontrol.bandits.draws import DrawsBandit
 from bayescontrol.bandits.family import Family, FamilyKind
 from bayescontrol.bandits.roster import Arms
 from bayescontrol.beliefs.changing_problem import Changing
@@ -60,12 +61,19 @@ class Bandit:
         return self._prior_beliefs[screening].copy()
 
     def agent(
-        self, *, schedule: Schedule = every_step, screening: bool = True
+        self,
+        *,
+        schedule: Schedule = every_step,
+        screening: bool = True,
+        draws: ArrayLike | None = None,
     ) -> ControlRule[MeanRewards, None, Any, float]:
         """Return an agent that acts by Thompson sampling: the control rule for this bandit.
 
-        `ArmsBelief` explains `screening`.
+        `ArmsBelief` explains `screening`. With `draws` of shape (draws, arms), joint draws of the
+        mean rewards from a posterior of your own replace the prior, see `DrawsBandit`.
         """
+        if draws is not None:
+            return DrawsBandit(self, draws).agent(schedule=schedule)
         return ControlRule(self.belief(screening=screening), schedule=schedule)
 
     def changing(self, *, per_arm: bool = False, **options: Any) -> Changing:

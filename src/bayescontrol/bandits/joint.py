@@ -21,6 +21,7 @@ from bayescontrol._support.description import MOST_NUMBERS, ModelKind, SettingDo
 from bayescontrol._support.names import Names
 from bayescontrol.bandits.arms import ArmsEnvironment
 from bayescontrol.bandits.discrete import BernoulliBandit
+from bayescontrol.bandits.draws import weighted_quantiles
 from bayescontrol.bandits.family import zero_or_one
 from bayescontrol.beliefs.particles import Particle, ParticleBelief
 from bayescontrol.errors import InvalidPrior, InvalidTable
@@ -174,12 +175,9 @@ def _arm_rewards(belief: ParticleBelief) -> dict[str, dict[str, float]]:
     """Return the mean and the central 95 % interval of σ(θ_a) over the particles, for every arm."""
     w, rewards = belief.posterior(), {}
     for a, t in enumerate(belief.theta.T):
-        order = np.argsort(t)
-        bias = 1.0 / (1.0 + np.exp(-t[order]))
-        cumulative = np.cumsum(w[order])
-        low, high = bias[np.searchsorted(cumulative, (0.025, 0.975)).clip(max=len(t) - 1)]
-        mean = float(w[order] @ bias)
-        rewards[str(a)] = {"mean": mean, "low": float(low), "high": float(high)}
+        bias = 1.0 / (1.0 + np.exp(-t))
+        low, high = weighted_quantiles(bias, w, (0.025, 0.975)).tolist()
+        rewards[str(a)] = {"mean": float(w @ bias), "low": low, "high": high}
     return rewards
 
 

@@ -1,7 +1,8 @@
-"""Beliefs P(m | âo_<t): finite, changing, and made of particles."""
+"""Beliefs P(m | âo_<t): finite, changing, and made of particles or draws."""
 
 from bayescontrol.beliefs.change_points import ChangePointBelief
 from bayescontrol.beliefs.changing_problem import Changing, ChangingEnvironment
+from bayescontrol.beliefs.draws import Draw, DrawsBelief, stack_draws
 from bayescontrol.beliefs.finite import FiniteBelief
 from bayescontrol.beliefs.interacting import InteractingBelief, mix_gaussians
 from bayescontrol.beliefs.particles import Particle, ParticleBelief, ResampleMoveBelief
@@ -12,6 +13,8 @@ __all__ = [
     "ChangePointBelief",
     "Changing",
     "ChangingEnvironment",
+    "Draw",
+    "DrawsBelief",
     "FadingBelief",
     "FiniteBelief",
     "Floor",
@@ -21,4 +24,5 @@ __all__ = [
     "ResampleMoveBelief",
     "SwitchingBelief",
     "mix_gaussians",
+    "stack_draws",
 ]

@@ -145,6 +145,10 @@ class Changing:
 
     def agent(self, *arguments: Any, **options: Any) -> Rule:
         """Return an agent; the arguments are those of the static problem."""
+        if options.get("draws") is not None:
+            raise MissingCapability(
+                "draws describe a world that does not change: use the agent of the static problem"
+            )
         static = self.problem.agent(*arguments, **options)
         return ControlRule(self.belief(), static.x, static.advance, static.schedule)
 

@@ -41,7 +41,7 @@ from bayescontrol._support.columns import as_column
 from bayescontrol._support.display import summary_html
 from bayescontrol._support.saved import Array, Field, Number, Part, Saved, damaged, declare
 from bayescontrol._support.values import pack, unpack
-from bayescontrol.beliefs.weights import OnImpossible, Weights
+from bayescontrol.beliefs.weights import OnImpossible, Weights, as_log_likelihoods
 from bayescontrol.errors import BadEvidence, IncompatibleState, InvalidPrior, counted
 from bayescontrol.protocols import PosteriorMeasure
 from bayescontrol.record import column_values
@@ -171,28 +171,12 @@ class ParticleBelief(Saved):
 
     def observe(self, x: Any, a: Any, o: Any) -> None:
         """w_i ← w_i P(o | θ_i, x, a). An error leaves the belief unchanged."""
-        evidence = self._evaluate(x, a, o)
-        try:
-            self._weights.condition(evidence, log=True)
-        except BadEvidence as error:
-            where = f"observation {o!r} after action {a!r} in situation {x!r}"
-            error.args = (f"{error} (of the particles); {where}. {self._advice_impossible}",)
-            raise
+        answer = self._log_likelihoods(self._theta, x, a, o)
+        self._weights.learn(answer, x, a, o, "particles", self._advice_impossible)
         self.count += 1
 
     def skip(self, x: Any, a: Any) -> None:
         """Change nothing: parameters are constant, and particles have no private state."""
-
-    def _evaluate(self, x: Any, a: Any, o: Any) -> FloatArray:
-        """Return the user's log-likelihoods as an array, or raise BadEvidence."""
-        answer = self._log_likelihoods(self._theta, x, a, o)
-        try:
-            return np.array(answer, np.float64, order="C")
-        except (TypeError, ValueError):
-            raise BadEvidence(
-                f"the log-likelihoods {answer!r} of observation {o!r} after action {a!r} in "
-                f"situation {x!r} are not numbers"
-            ) from None
 
     def sample(self, rng: StreamLike) -> Particle:
         """Draw θ ~ P(θ | âo_<t); renew the particles first if necessary."""
@@ -277,7 +261,8 @@ class ParticleBelief(Saved):
 
     def log_predictive(self, x: Any, a: Any, o: Any) -> float:
         """ln P(o | âo_<t â_t) ≈ ln Σ_i w_i P(o | θ_i, x, a); -∞ if every particle rules o out."""
-        return self._weights.log_predictive(self._evaluate(x, a, o), log=True)
+        answer = self._log_likelihoods(self._theta, x, a, o)
+        return self._weights.log_predictive(as_log_likelihoods(answer, x, a, o), log=True)
 
     @property
     def impossible(self) -> int:
@@ -336,7 +321,7 @@ Event: TypeAlias = tuple[Any, Any, Any]
 _HISTORY = {"history/x": "situations", "history/a": "actions", "history/o": "observations"}
 
 
-class _History(Field):
+class History(Field):
     """The steps of the history, saved as columns."""
 
     copied = True
@@ -386,7 +371,7 @@ class ResampleMoveBelief(ParticleBelief):
     format_name: ClassVar[str] = "ResampleMoveBelief"
     saved_fields = declare(
         Number("sampler/accepted", "accepted", finite=False),
-        _History("history/", "_history"),
+        History("history/", "_history"),
     )
 
     _advice_impossible = "Take more particles or a wider prior"

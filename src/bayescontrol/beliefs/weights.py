@@ -8,7 +8,7 @@ The arithmetic is in `kernels.finite`. This module checks the input and raises t
 import math
 from dataclasses import dataclass
 from types import SimpleNamespace
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
@@ -126,6 +126,19 @@ class Weights(Saved):
         error.mode = int(status)
         raise error
 
+    def learn(self, answer: Any, x: Any, a: Any, o: Any, what: str, advice: str) -> None:
+        """v_m ← v_m exp(answer_m) with the log-likelihoods that a user's function returned.
+
+        Errors name the observation, and `what` the modes are; `advice` is for impossible evidence.
+        """
+        try:
+            self.condition(as_log_likelihoods(answer, x, a, o), log=True)
+        except BadEvidence as error:
+            where = f"observation {o!r} after action {a!r} in situation {x!r}"
+            more = f". {advice}" if isinstance(error, ImpossibleObservation) else ""
+            error.args = (f"{error} (of the {what}); {where}{more}",)
+            raise
+
     def draw(self, rng: StreamLike) -> int:
         """Draw m with probability v_m / Σ v."""
         u = require_stream(rng).random()
@@ -212,6 +225,17 @@ class Weights(Saved):
         if not np.isin(flat, (0.0, 1.0)).all() or (e != first_of_block)[is_flat].any():
             raise damaged(f"'flat' is {flat}: expected 1 where a block has one exponent, else 0")
         new._e, new._blocks = e, kernels.finite.rebuild(w, e, flat)
+
+
+def as_log_likelihoods(answer: Any, x: Any, a: Any, o: Any) -> FloatArray:
+    """Return the log-likelihoods of an event as an array of numbers, or raise BadEvidence."""
+    try:
+        return np.array(answer, np.float64, order="C")
+    except (TypeError, ValueError):
+        raise BadEvidence(
+            f"the log-likelihoods {answer!r} of observation {o!r} after action {a!r} in "
+            f"situation {x!r} are not numbers"
+        ) from None
 
 
 #: The block summary of a single weight of one.

@@ -26,6 +26,7 @@ from bayescontrol.finite.chain import GrowingChain
 from bayescontrol.finite.tabular import TabularModes
 from bayescontrol.lqr.problem import LinearQuadratic
 from bayescontrol.mdp.gibbs import GibbsMDP
+from bayescontrol.rule import ControlRule
 from bayescontrol.schedules import Schedule, every_step
 
 # -- the kinds of problems that logs can store ----------------------------------------------------
@@ -57,6 +58,32 @@ class ChangingModel(Changing):
         vars(self).update(vars(changing))
 
 
+class DrawsModel(bandits.DrawsBandit):
+    """A bandit with draws from its stored settings. Its belief keeps no events: the log has them.
+
+    Therefore it cannot be refitted: new draws are another model, which needs a new log.
+    """
+
+    model_kind: ClassVar[ModelKind] = bandits.DrawsBandit.model_kind
+
+    def __init__(
+        self,
+        problem: str,
+        settings: Mapping[str, Any],
+        draws: Sequence[Sequence[float]],
+        log_weights: Sequence[float] | None = None,
+    ) -> None:
+        bandit: Any = KINDS.get(problem)
+        if bandit not in bandits.FAMILIES:
+            possible = [family.model_kind.name for family in bandits.FAMILIES]
+            raise InvalidTable(f"problem={problem!r}: expected one of {', '.join(possible)}")
+        super().__init__(bandit(**settings), draws, log_weights)
+
+    def agent(self, *, schedule: Schedule = every_step) -> ControlRule[Any, None, Any, float]:
+        """Return the control rule for this bandit."""
+        return ControlRule(self.belief(keep_events=False), schedule=schedule)
+
+
 # Bandits with independent arms come from `bandits.families`.
 _PROBLEMS: Final[tuple[Any, ...]] = (
     *bandits.FAMILIES,
@@ -69,6 +96,7 @@ _PROBLEMS: Final[tuple[Any, ...]] = (
     GibbsMDP,
     LinearQuadratic,
     ChangingModel,
+    DrawsModel,
 )
 #: The problem classes by the stored names of their kinds.
 KINDS: Final[Mapping[str, Any]] = {problem.model_kind.name: problem for problem in _PROBLEMS}

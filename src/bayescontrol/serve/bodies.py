@@ -248,9 +248,9 @@ def requested_model(name: str, plain: Mapping[str, Any], models: Mapping[str, Mo
     kind = KINDS[name].model_kind
     _require_known(kind, settings)
     _require_small(kind, settings)
-    if name == "changing" and settings.get("problem") in KINDS:  # also the problem that changes
-        _require_small(KINDS[settings["problem"]].model_kind, settings["settings"])
     try:
+        if "problem" in kind.settings and settings["problem"] in KINDS:  # also the problem inside
+            _require_small(KINDS[settings["problem"]].model_kind, settings["settings"])
         schedule = restored_schedule(settings.pop("schedule", ["every_step"]), kind)
         model = as_model(KINDS[name](**settings), schedule)
         model.driver()
