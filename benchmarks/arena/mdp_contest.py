@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple
 
 import gymnasium
 import numpy as np
-from benchmarks.arena import BAMCP, UCRL2, BayesianQ, PosteriorSampling
+from benchmarks.arena import BAMCP, UCRL2, BayesianQ
 from benchmarks.arena.contest import OURS, Contestant, Result, Size, World
 from benchmarks.arena.one_by_one import OneByOne
 from benchmarks.arena.second_score import play_for_two_scores, write_second_score
@@ -31,6 +31,7 @@ from bayescontrol.lab.progress import Progress
 from bayescontrol.mdp import (
     ADAPTIVE,
     MDP,
+    DirichletMDP,
     GibbsMDP,
     GibbsPrior,
     Maze,
@@ -203,6 +204,7 @@ def start_of(world: str, seed: int, run: int) -> Start:
 
 RULE: Final = "control rule"
 EPISODIC: Final = "episodic agent"
+MODELS: Final = "posterior sampling, TSDE"
 ORACLE: Final = "optimal policy, knows the world"
 BAMCP_NAME: Final = "BAMCP, 50 simulations"
 
@@ -233,7 +235,7 @@ AGENTS: Final[Mapping[str, Maker]] = {
     RULE: _rule(),
     "control rule, precision unknown": _rule(GibbsPrior(precision=None)),
     "control rule, adaptive prior": _rule(ADAPTIVE),
-    "posterior sampling, TSDE": lambda start: PosteriorSampling.on(start.mdp, start=start.x),
+    MODELS: lambda start: DirichletMDP.on(start.mdp, start.x).agent(),
     "UCRL2": lambda start: UCRL2.on(start.mdp, start=start.x),
     "UCRL2, confidence 0.1": lambda start: UCRL2.on(start.mdp, confidence=0.1, start=start.x),
     "Bayesian Q-learning, sampling": lambda start: BayesianQ.on(start.mdp, start=start.x),
@@ -247,7 +249,7 @@ AGENTS: Final[Mapping[str, Maker]] = {
     ORACLE: lambda start: OptimalPolicy(start.mdp, start.x, plan=start.plan),
 }
 #: Share of the runs that slow contestants play.
-SHARES: Final = {("four rooms", "posterior sampling, TSDE"): 0.5, ("river swim", BAMCP_NAME): 0.5}
+SHARES: Final = {("four rooms", MODELS): 0.5, ("river swim", BAMCP_NAME): 0.5}
 
 
 def rewards_of(world: str, agent: str, seed: int, run: int, steps: int) -> Callable[[], FloatArray]:
@@ -365,7 +367,7 @@ def contestants_of(world: str) -> list[Contestant]:
     return [
         Contestant(
             name, "", MODULE, name, SHARES.get((world, name), 1.0),
-            is_ours=name == EPISODIC or name.startswith(RULE),
+            is_ours=name in (EPISODIC, MODELS) or name.startswith(RULE),
         )
         for name in names
     ]  # fmt: skip
