@@ -90,13 +90,14 @@ def plan(name: str) -> Plan:
 
 
 def _rule(mdp: MDP, start: int, prior: GibbsPrior | None = None, **options: Any) -> Any:
+    prior = GibbsPrior(precision=1.0) if prior is None else prior
     return GibbsMDP(len(mdp.actions), start, prior, **options).agent()
 
 
 #: The constructor of each agent, in the order of the columns.
 AGENTS: Final[Mapping[str, Callable[[MDP, int], Any]]] = {
     RULE: _rule,
-    UNKNOWN: lambda mdp, x: _rule(mdp, x, GibbsPrior(precision=None)),
+    UNKNOWN: lambda mdp, x: _rule(mdp, x, GibbsPrior()),
     "control rule, prior A": lambda mdp, x: _rule(mdp, x, states=len(mdp.states)),
     R_LEARNING: lambda mdp, x: RLearning.on(mdp, C=30, start=x),
     "Q-learning, ε = 0.1": lambda mdp, x: QLearning.on(mdp, epsilon=0.1, start=x),
