@@ -104,6 +104,10 @@ def test_counts_and_sums_are_those_of_the_history() -> None:
     assert belief.scatter == pytest.approx(2 * 0.75**2)
     scale = belief.reward_scale()  # the means are -2, 1.75, .5 and 0; the first two are of one pair
     assert scale == pytest.approx((0.0625, 3.75**2 + 1.125 / 5, 2 * 1.875**2, 4, 3))
+    nearly_equal = DirichletBelief(2, 1)
+    nearly_equal.observe(0, 0, (0.3, 1))
+    nearly_equal.observe(1, 0, (0.1 + 0.2, 1))
+    assert nearly_equal.reward_scale().square == 1.0
     assert learned(reward_range=9.0).reward_scale().square == 81.0
     assert learned(reward_range=1.0).reward_scale().square == scale.square
 

@@ -58,6 +58,8 @@ from bayescontrol.seeding import SeedLike, Stream, StreamLike, as_stream, requir
 
 #: ε of `kernels.average_reward.solve_average_reward`, and its limit of policy improvements.
 RESTART, LIMIT = 1e-6, 200
+#: Rewards whose relative difference is smaller count as equal.
+ROUNDING = 1e-12
 
 
 class RewardScale(NamedTuple):
@@ -262,15 +264,17 @@ class DirichletBelief(Saved):
         >>> belief.reward_scale()  # the means are 3 and 1, and SS = 2
         RewardScale(mean=2.0, square=4.666666666666667, between=2.0, transitions=2, pairs=1)
         """
-        seen = self.n > 0.0
-        if not seen.any():
+        observed = self.n > 0.0
+        if not observed.any():
             return RewardScale(0.0, self.reward_range**2 or 1.0, 0.0, 0, 0)
-        means, branches = self.mean[seen], seen.sum(2)
+        means, branches = self.mean[observed], observed.sum(2)
         centre = self.mean.sum(2) / np.maximum(branches, 1)  # unseen transitions have mean 0
-        between = float(((self.mean - centre[:, :, None])[seen] ** 2).sum())
+        between = float(((self.mean - centre[:, :, None])[observed] ** 2).sum())
         square = float(np.ptp(means)) ** 2 + self.scatter / self.count
-        pairs = int((branches > 0).sum())
+        if square <= (ROUNDING * float(np.abs(means).max())) ** 2:
+            square = 0.0
         square = max(square, self.reward_range**2) or 1.0
+        pairs = int((branches > 0).sum())
         return RewardScale(float(means.mean()), square, between, means.size, pairs)
 
     def log_predictive(self, x: Any, a: Any, o: Any) -> float:
@@ -339,9 +343,13 @@ class DirichletBelief(Saved):
         """Add the transitions of `other`; the prior counts once. An error changes nothing."""
         if not isinstance(other, DirichletBelief):
             raise IncompatibleState(f"cannot merge {other!r}: it is not a DirichletBelief")
-        names = self.states == other.states and self.actions == other.actions
-        range_ = self.reward_range == other.reward_range
-        if not (names and range_ and np.array_equal(self.alpha, other.alpha)):
+        same = (
+            self.states == other.states
+            and self.actions == other.actions
+            and self.reward_range == other.reward_range
+            and np.array_equal(self.alpha, other.alpha)
+        )
+        if not same:
             raise IncompatibleState(
                 f"cannot merge {other!r} into {self!r}: create both with the same states, actions, "
                 "alpha, possible and reward_range"
