@@ -74,10 +74,10 @@ def control_rule(env: Returns, steps: int, seed: int) -> None:
     drive(episodic_agent(env), env, steps, seed=seed, terminated="end")
 
 
-def with_precision(precision: float | None, env: Returns, steps: int, seed: int) -> None:
-    """Run the MDP agent with this precision; episodes end with a jump to the next start."""
+def continuing(prior: GibbsPrior, env: Returns, steps: int, seed: int) -> None:
+    """Run the MDP agent with this prior; episodes end with a jump to the next start."""
     world = Continuing(env, seed=seed)
-    agent = GibbsMDP(world.actions, world.x, GibbsPrior(precision=precision)).agent()
+    agent = GibbsMDP(world.actions, world.x, prior).agent()
     interact(agent, world, steps, seed=seed)
 
 
@@ -94,12 +94,16 @@ def main() -> None:
     )
     parser.add_argument("--quick", action="store_true", help="a tenth of the steps, 3 seeds")
     parser.add_argument("--fixed", action="store_true", help="use a fixed precision of 1")
-    parser.add_argument("--unknown", action="store_true", help="use one unknown precision")
+    parser.add_argument(
+        "--unknown", action="store_true", help="use one unknown precision of at least 1"
+    )
     parser.add_argument("--seeds", type=int, default=10, help="number of seeds")
     parser.add_argument("--first-seed", type=int, default=0, help="the first seed")
     options = parser.parse_args()
     if options.fixed or options.unknown:
-        AGENTS["control rule"] = partial(with_precision, None if options.unknown else 1.0)
+        AGENTS["control rule"] = partial(
+            continuing, GibbsPrior() if options.unknown else GibbsPrior(precision=1.0)
+        )
     count = 3 if options.quick else options.seeds
     seeds = range(options.first_seed, options.first_seed + count)
     print(f"Mean return of an episode over the last quarter ± standard error, {count} seeds\n")

@@ -33,7 +33,7 @@ from rich.table import Table
 
 from bayescontrol import Stream, interact
 from bayescontrol.baselines import RLearning
-from bayescontrol.mdp import GibbsMDP, Maze
+from bayescontrol.mdp import GibbsMDP, GibbsPrior, Maze
 from bayescontrol.plot import figures
 from bayescontrol_paper.maze import AGENTS, RULES, Settings, world
 
@@ -51,7 +51,7 @@ def gibbs_step() -> dict[str, Timing]:
     mdp = Maze("three-cups").mdp()
     worlds = [GymnasiumStyle(mdp) for _ in range(2)]
     plain, dense = PlainSweep(worlds[0].shape), DenseSweep(worlds[1].shape)
-    agent, environment = GibbsMDP(4, start=0).agent(), mdp.environment(0)
+    agent, environment = GibbsMDP(4, 0, GibbsPrior(precision=1.0)).agent(), mdp.environment(0)
     streams = Stream(1), Stream(2)
     return _per_step(
         {

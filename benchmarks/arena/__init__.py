@@ -15,7 +15,6 @@ from benchmarks.arena.agents.bandits import InformationDirected, KnowledgeGradie
 from benchmarks.arena.agents.bayesian_q import BayesianQ
 from benchmarks.arena.agents.optimism import MOSS, BayesUCB, UCBTuned
 from benchmarks.arena.agents.partition_tree import PartitionTree
-from benchmarks.arena.agents.posterior_sampling import DirichletMDPBelief, PosteriorSampling
 from benchmarks.arena.agents.ucrl2 import UCRL2
 
 __all__ = [
@@ -24,10 +23,8 @@ __all__ = [
     "UCRL2",
     "BayesUCB",
     "BayesianQ",
-    "DirichletMDPBelief",
     "InformationDirected",
     "KnowledgeGradient",
     "PartitionTree",
-    "PosteriorSampling",
     "UCBTuned",
 ]

@@ -190,7 +190,7 @@ def _agent(mdp: MDP, start: int, declared: bool, variant: Variant) -> Any:
     name, value = variant
     changed: dict[str, Any] = {name: value}
     options: dict[str, Any] = {"states": len(mdp.states) if declared else None}
-    prior = GibbsPrior()
+    prior = GibbsPrior(precision=1.0)
     if name in ("sweeps", "partial"):
         options |= changed
     else:

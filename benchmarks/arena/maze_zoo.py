@@ -26,7 +26,7 @@ from functools import lru_cache
 from typing import Annotated, Any, Final
 
 import numpy as np
-from benchmarks.arena import UCRL2, BayesianQ, PosteriorSampling
+from benchmarks.arena import UCRL2, BayesianQ
 from msgspec import Meta
 
 from bayescontrol._arrays import FloatArray, IntArray
@@ -35,6 +35,7 @@ from bayescontrol.interaction import interact
 from bayescontrol.lab import Claim, Columns, Experiment, Score, Table, mean_and_error
 from bayescontrol.mdp import (
     MDP,
+    DirichletMDP,
     GibbsMDP,
     Maze,
     Plan,
@@ -89,13 +90,14 @@ def plan(name: str) -> Plan:
 
 
 def _rule(mdp: MDP, start: int, prior: GibbsPrior | None = None, **options: Any) -> Any:
+    prior = GibbsPrior(precision=1.0) if prior is None else prior
     return GibbsMDP(len(mdp.actions), start, prior, **options).agent()
 
 
 #: The constructor of each agent, in the order of the columns.
 AGENTS: Final[Mapping[str, Callable[[MDP, int], Any]]] = {
     RULE: _rule,
-    UNKNOWN: lambda mdp, x: _rule(mdp, x, GibbsPrior(precision=None)),
+    UNKNOWN: lambda mdp, x: _rule(mdp, x, GibbsPrior()),
     "control rule, prior A": lambda mdp, x: _rule(mdp, x, states=len(mdp.states)),
     R_LEARNING: lambda mdp, x: RLearning.on(mdp, C=30, start=x),
     "Q-learning, ε = 0.1": lambda mdp, x: QLearning.on(mdp, epsilon=0.1, start=x),
@@ -104,7 +106,7 @@ AGENTS: Final[Mapping[str, Callable[[MDP, int], Any]]] = {
     ),
     "Bayesian Q, sampling": lambda mdp, x: BayesianQ.on(mdp, start=x),
     "Bayesian Q, VPI": lambda mdp, x: BayesianQ.on(mdp, selection="vpi", start=x),
-    COSTLY[0]: lambda mdp, x: PosteriorSampling.on(mdp, start=x),
+    COSTLY[0]: lambda mdp, x: DirichletMDP.on(mdp, x).agent(),
     COSTLY[1]: lambda mdp, x: UCRL2.on(mdp, start=x),
     ORACLE: lambda mdp, x: OptimalPolicy(mdp, x, plan=_plan_of(mdp)),
 }

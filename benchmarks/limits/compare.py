@@ -17,7 +17,7 @@ from benchmarks.limits.grid import GOAL, build
 from bayescontrol import BernoulliBandit, Stream, interact
 from bayescontrol.baselines import GittinsTable, RLearning
 from bayescontrol.beliefs.weights import Weights
-from bayescontrol.mdp import GibbsMDP, Maze
+from bayescontrol.mdp import GibbsMDP, GibbsPrior, Maze
 
 DOUBLE, POINTER, LONG = ctypes.c_double, ctypes.c_void_p, ctypes.c_long
 U64, INT = ctypes.c_uint64, ctypes.c_int
@@ -82,7 +82,9 @@ def _maze(folder: Path) -> tuple[Pair, Pair]:
         return steps
 
     def gibbs_ours(seed: int, steps: int = 40_000) -> int:
-        interact(GibbsMDP(4, start=0).agent(), mdp.environment(0), steps, seed=seed)
+        interact(
+            GibbsMDP(4, 0, GibbsPrior(precision=1.0)).agent(), mdp.environment(0), steps, seed=seed
+        )
         return steps
 
     return (

@@ -5,18 +5,18 @@ from typing import Any
 
 import numpy as np
 import pytest
-from benchmarks.arena import BAMCP, UCRL2, PosteriorSampling
+from benchmarks.arena import BAMCP, UCRL2
 from tests.test_warm_start import RandomAgent
 
 from bayescontrol import Stream, interact
 from bayescontrol.errors import BadSituation, BayesControlError
 from bayescontrol.interaction import warm_start
-from bayescontrol.mdp import chain_mdp
+from bayescontrol.mdp import DirichletMDP, chain_mdp
 from bayescontrol.testing import same_bits
 
 MDP = chain_mdp(4)
 AGENTS: dict[str, Callable[[Any], Any]] = {
-    "posterior sampling": lambda x: PosteriorSampling.on(MDP, start=x),
+    "posterior sampling": lambda x: DirichletMDP.on(MDP, x).agent(),
     "ucrl2": lambda x: UCRL2.on(MDP, start=x),
     "bamcp": lambda x: BAMCP.on(MDP, start=x, simulations=5),
 }
@@ -34,7 +34,7 @@ def test_an_agent_with_another_start_than_its_mdp_is_refused(name: str) -> None:
 
 def test_a_warm_start_of_posterior_sampling_equals_observing_the_log() -> None:
     log = interact(RandomAgent(2), MDP.environment(), 60, seed=9)
-    warm, observing = (PosteriorSampling.on(MDP) for _ in range(2))
+    warm, observing = (DirichletMDP.on(MDP).agent() for _ in range(2))
     assert warm_start(warm, log) == 60
     for a, o in log:
         observing.observe(a, o)

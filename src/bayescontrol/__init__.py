@@ -48,6 +48,7 @@ if TYPE_CHECKING:  # type checkers read these lines, Python reads _PUBLIC
     from bayescontrol.lab.agent_comparison import compare as compare
     from bayescontrol.lab.warm_up import warm_up as warm_up
     from bayescontrol.lqr.problem import LinearQuadratic as LinearQuadratic
+    from bayescontrol.mdp.dirichlet import DirichletMDP as DirichletMDP
     from bayescontrol.mdp.gibbs import GibbsMDP as GibbsMDP
     from bayescontrol.modes import (
         DiscreteMode as DiscreteMode, PairedMode as PairedMode, tailor as tailor,
@@ -79,6 +80,7 @@ _PUBLIC = {
     "lab.agent_comparison": ("compare",),
     "lab.warm_up": ("warm_up",),
     "lqr.problem": ("LinearQuadratic",),
+    "mdp.dirichlet": ("DirichletMDP",),
     "mdp.gibbs": ("GibbsMDP",),
     "modes": ("DiscreteMode", "PairedMode", "tailor"),
     "protocols": ("MISSING",),

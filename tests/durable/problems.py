@@ -22,7 +22,7 @@ from bayescontrol.finite.chain import GrowingChain
 from bayescontrol.finite.classes import make, names
 from bayescontrol.finite.tabular import TabularModes, random_modes
 from bayescontrol.lqr import LinearQuadratic, SystemPrior, double_integrator
-from bayescontrol.mdp import GibbsMDP, GibbsPrior, MDPModes, chain_mdp
+from bayescontrol.mdp import DirichletMDP, GibbsMDP, GibbsPrior, MDPModes, chain_mdp
 
 PROBLEMS: dict[str, Any] = {
     "bernoulli": bc.BernoulliBandit(["red", ("a", 1), 3]),
@@ -65,6 +65,10 @@ PROBLEMS: dict[str, Any] = {
     ),
     "MDP": GibbsMDP(["left", "right"], "home", GibbsPrior(precision=None), sweeps=2),
     "MDP, declared": GibbsMDP(2, 0, GibbsPrior(mu0=0.1), states=4, partial=1, recentre=False),
+    "MDP models": DirichletMDP(["home", "away", "shop"], ["left", "right"], "away"),
+    "MDP models, possible": DirichletMDP(
+        2, 2, alpha=0.5, possible=[[[True, True], [True, True]], [[True, True], [False, False]]]
+    ),
     "changing": bc.BernoulliBandit(["red", "blue"]).changing(window=5),
     "changing, per arm": bc.PoissonBandit(2).changing(per_arm=True, hazards=[0.1, 0.01]),
     "changing contexts": bc.LinearBandit(["a", "b"], features=2, sd=0.3).changing(starts=9),
@@ -106,6 +110,8 @@ def observation(problem: Any, agent: DurableAgent, action: Any, x: Any, rng: bc.
     match agent.model.name:
         case "gibbs-mdp":
             return (rng.random(), rng.integers(3) if problem.states else f"room {rng.integers(3)}")
+        case "dirichlet-mdp":
+            return rng.random(), problem.states[rng.integers(len(problem.states))]
         case "categorical-bandit":
             return problem.family.constants[0].item()
         case "gaussian-bandit" | "linear-bandit" | "exponential-bandit":

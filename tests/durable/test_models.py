@@ -34,6 +34,7 @@ from bayescontrol.finite.examples import three_modes
 from bayescontrol.finite.parametric import ParametricModes
 from bayescontrol.finite.tabular import TabularModes
 from bayescontrol.lqr import DeterminantDoubling, LinearQuadratic, SystemPrior, double_integrator
+from bayescontrol.mdp import DirichletMDP, tsde
 
 
 def written(model: Any, seed: int = 0) -> Created:
@@ -94,7 +95,8 @@ def test_late_feedback_is_accepted_if_no_observation_moves_the_agent() -> None:
         name: models.as_model(problem).driver().accepts_late_feedback
         for name, problem in PROBLEMS.items()
     }
-    moving = {"tables", "MDP", "MDP, declared", "growing chain", "changing plant"}
+    moving = {"tables", "MDP", "MDP, declared", "MDP models", "MDP models, possible"}
+    moving |= {"growing chain", "changing plant"}
     moving |= {name for name, problem in PROBLEMS.items() if isinstance(problem, LinearQuadratic)}
     moving |= {
         name
@@ -122,6 +124,14 @@ def test_late_feedback_is_accepted_if_no_observation_moves_the_agent() -> None:
 def test_a_schedule_is_rebuilt_from_its_stored_name(schedule: Any) -> None:
     kind = LinearQuadratic.model_kind
     assert models.restored_schedule(models.stored_schedule(schedule, kind), kind) == schedule
+
+
+def test_an_agent_over_models_follows_tsde_also_from_its_stored_settings() -> None:
+    model = models.as_model(DirichletMDP(2, 2), tsde)
+    assert model.settings["schedule"] == ["tsde"]
+    assert models.model_of(written(model)).build().schedule is tsde
+    with pytest.raises(ValueError, match="no stored name for a bernoulli-bandit"):
+        models.as_model(BernoulliBandit(2), tsde)
 
 
 def test_an_unnamed_value_is_refused_with_a_hint() -> None:

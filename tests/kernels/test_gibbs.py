@@ -143,7 +143,7 @@ def test_rho_and_every_q_are_drawn_from_the_printed_joint_with_m_fixed(
     e, c, size = chain_of(belief)
     assert any(e.known[:size] == 0)  # includes an untried pair
     Q0, M0, scalars0 = (a.copy() for a in c)
-    how = kernels.gibbs.GibbsSettings(1, 1, False, 1.0, 0.0)
+    how = kernels.gibbs.GibbsSettings(1, 1, False, 1.0, 0.0, 1.0)
     for x in range(size):
         draws = []
         for sigma in (0.0, 1.0):

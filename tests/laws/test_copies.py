@@ -60,7 +60,7 @@ from bayescontrol.beliefs import (
 from bayescontrol.errors import IncompatibleState, MissingCapability
 from bayescontrol.finite.tabular import random_modes
 from bayescontrol.lqr import LinearQuadratic, SystemPrior, double_integrator
-from bayescontrol.mdp import GibbsBelief, chain_mdp
+from bayescontrol.mdp import DirichletBelief, DirichletMDP, GibbsBelief, chain_mdp
 from bayescontrol_paper._motor import PLANTS, SelfTuning, WeightedAgent, motor_bank
 from bayescontrol_paper.bandit import PrintedGreedy
 
@@ -302,6 +302,8 @@ EXAMPLES: dict[str, Example] = {
     "Q-learning": on_chain(lambda: QLearning(4, 2)),
     "R-learning": on_chain(lambda: RLearning(4, 2)),
     "Gibbs": on_chain(lambda: GibbsBelief(2, states=4)),
+    "Dirichlet": on_chain(lambda: DirichletBelief(4, 2)),
+    "agent of models": on_chain(lambda: DirichletMDP(4, 2).agent()),
 }
 
 

@@ -335,3 +335,19 @@ def test_an_unknown_precision_costs_nothing_and_helps_on_the_open_grid() -> None
     prior = GibbsPrior(precision=None)
     assert np.mean(ratios("three-cups", 500_000, 6, prior=prior)) >= 0.975
     assert ratios("open-20", 400_000, 1, prior=prior, partial=8)[0] >= 0.93
+
+
+@pytest.mark.parametrize(("least", "expected"), [(1.0, 1.0), (0.25, 0.25)])
+def test_an_unknown_precision_has_a_lower_bound(least: float, expected: float) -> None:
+    """Rewards of ±100 have a precision of about 1e-4; smaller ones are not affected."""
+    belief = GibbsBelief(1, GibbsPrior(least_precision=least))
+    free, quiet = GibbsBelief(1, GibbsPrior(least_precision=1e-100)), GibbsBelief(1)
+    for t in range(40):
+        for one in (belief, free):
+            one.observe("x", 0, (100.0 * (-1) ** t, "x"))
+        quiet.observe("x", 0, (0.01 * (-1) ** t, "x"))
+    for one in (belief, free, quiet):
+        one.sample(Stream(0))
+    assert belief.precision == pytest.approx(expected, rel=1e-12)
+    assert free.precision < 0.01
+    assert quiet.precision > 1.0

@@ -19,7 +19,6 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from benchmarks.arena.agents.average_reward import draw_row
 from benchmarks.arena.agents.declared_model import DeclaredModel, require_integer
 
 from bayescontrol._arrays import Arrays, FloatArray, IntArray, UIntArray, require_between
@@ -31,6 +30,7 @@ from bayescontrol.errors import (
     UnknownState,
 )
 from bayescontrol.kernels._jit import jit, leaf
+from bayescontrol.kernels.average_reward import draw_row
 from bayescontrol.kernels.elementary import log
 from bayescontrol.kernels.random import below, categorical
 from bayescontrol.mdp.table import MDP, Step, advance

@@ -65,7 +65,7 @@ class ModelKind:
     #: Bounds on the size of an agent that is created over HTTP.
     limits: tuple[SizeLimit, ...] = ()
     #: Schedules that only agents of this kind can follow, by their stored names.
-    schedules: Mapping[str, type] = field(default_factory=dict)
+    schedules: Mapping[str, Any] = field(default_factory=dict)
 
 
 def kind_of(problem: object) -> ModelKind | None:

@@ -25,6 +25,7 @@ from bayescontrol.errors import BayesControlError, InvalidTable, MissingCapabili
 from bayescontrol.finite.chain import GrowingChain
 from bayescontrol.finite.tabular import TabularModes
 from bayescontrol.lqr.problem import LinearQuadratic
+from bayescontrol.mdp.dirichlet import DirichletMDP
 from bayescontrol.mdp.gibbs import GibbsMDP
 from bayescontrol.rule import ControlRule
 from bayescontrol.schedules import Schedule, every_step
@@ -94,6 +95,7 @@ _PROBLEMS: Final[tuple[Any, ...]] = (
     TabularModes,
     GrowingChain,
     GibbsMDP,
+    DirichletMDP,
     LinearQuadratic,
     ChangingModel,
     DrawsModel,

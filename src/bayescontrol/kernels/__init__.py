@@ -18,6 +18,7 @@ announce_compilation = True
 if TYPE_CHECKING:
     from bayescontrol.kernels import (  # noqa: F401 - gives type checkers the attributes
         arms,
+        average_reward,
         bandit_plan,
         beta_distribution,
         changes,

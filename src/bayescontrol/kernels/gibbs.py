@@ -232,7 +232,7 @@ def learn(
 class GibbsSettings(NamedTuple):
     """The settings of a draw.
 
-    >>> GibbsSettings(sweeps=1, partial=0, recentre=True, a0=1.0, b0=0.0).partial
+    >>> GibbsSettings(sweeps=1, partial=0, recentre=True, a0=1.0, b0=0.0, limit=1.0).partial
     0
     """
 
@@ -243,6 +243,8 @@ class GibbsSettings(NamedTuple):
     #: p ~ Gamma(a0, b0); b0 = 0: p is known.
     a0: float
     b0: float
+    #: The largest σ if p is unknown; larger draws are set to it.
+    limit: float
 
 
 @leaf
@@ -453,6 +455,7 @@ def draw_mode(
             c.scalars[CURSOR] = 0.0
             if settings.b0 > 0.0:
                 draw_precision(e, c, states, settings.a0, settings.b0, rng_state)
+                c.scalars[SIGMA] = min(c.scalars[SIGMA], settings.limit)
             if settings.recentre:
                 recentre(c, states)
 

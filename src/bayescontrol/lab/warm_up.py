@@ -105,6 +105,7 @@ def _mdps() -> None:
     maze = mdp.Maze(". . G")
     for agent in (
         mdp.GibbsMDP(4, 0).agent,
+        mdp.DirichletMDP(3, 4).agent,
         lambda: baselines.RLearning(3, 4, start=0),
         lambda: baselines.QLearning(3, 4, start=0),
         lambda: baselines.OptimalPolicy(maze.mdp()),

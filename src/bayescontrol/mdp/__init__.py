@@ -1,5 +1,12 @@
-"""Markov decision problems: tables, planning for average reward, grid-worlds, and the MDP agent."""
+"""Markov decision problems: tables, planning for average reward, grid-worlds, and agents."""
 
+from bayescontrol.mdp.dirichlet import (
+    DirichletAgent,
+    DirichletBelief,
+    DirichletMDP,
+    SampledMDP,
+    tsde,
+)
 from bayescontrol.mdp.gibbs import ADAPTIVE, GibbsBelief, GibbsMDP, GibbsPrior, QValues
 from bayescontrol.mdp.maze import Maze
 from bayescontrol.mdp.modes import MDPModes
@@ -9,6 +16,9 @@ from bayescontrol.mdp.table import MDP, MDPEnvironment, Step, chain_mdp, random_
 __all__ = [
     "ADAPTIVE",
     "MDP",
+    "DirichletAgent",
+    "DirichletBelief",
+    "DirichletMDP",
     "GibbsBelief",
     "GibbsMDP",
     "GibbsPrior",
@@ -17,10 +27,12 @@ __all__ = [
     "Maze",
     "Plan",
     "QValues",
+    "SampledMDP",
     "Step",
     "chain_mdp",
     "gain_and_bias",
     "policy_iteration",
     "random_mdp",
     "stationary_distribution",
+    "tsde",
 ]

@@ -5,7 +5,7 @@
     P(a | m, x) = 1 for a = arg max_a' Q(x,a')                 its policy
 
     ξ(x,a,y) ~ N(μ0, 1/λ0)                                     prior, p known
-    ξ(x,a,y) ~ N(μ0, 1/(λ0 p)),  p ~ Gamma(a0, b0)             prior, p unknown
+    ξ(x,a,y) ~ N(μ0, 1/(λ0 p)),  p ~ Gamma(a0, b0)             prior, p unknown; at least 1
     a precision for each pair, see `kernels.gibbs_learned`      prior, p learned
 
     ξ_m(x,a,y) | âo_<t ~ N(μ(x,a,y), 1/λ(x,a,y))               posterior
@@ -57,19 +57,22 @@ LARGEST = 1e100
 
 @dataclass(frozen=True)
 class GibbsPrior:
-    """The prior of the MDP agent: ξ(x,a,y) ~ N(μ0, 1/λ0) and reward noise of precision p.
+    """The prior of the MDP agent: ξ(x,a,y) ~ N(μ0, 1/(λ0 p)) and reward noise of precision p.
 
-    With `precision=None`, p is unknown: ξ(x,a,y) ~ N(μ0, 1/(λ0 p)), p ~ Gamma(shape, rate), and the
-    sampler draws p as well. The spread of sampled Q-values, and so the time the agent explores, is
-    proportional to 1/√p. Choose p so that 1/√p is about the spread of M(y) among the successors of
-    a state, or let the sampler estimate it.
+    The spread of sampled Q-values, and so the time the agent explores, is proportional to 1/√p. By
+    default, `precision=None`, p is unknown: p ~ Gamma(shape, rate), and the sampler draws p as
+    well; draws below `least_precision` are set to it. If M(y) differs much among the successors of
+    a pair, the estimate of p would otherwise fall, and the agent would explore for ever.
+
+    If p is known, ξ(x,a,y) ~ N(μ0, 1/λ0). Choose p so that 1/√p is about the spread of M(y) among
+    the successors of a state.
 
     With `precision="learned"` every pair (x, a) has its own unknown precision, and the prior adapts
     to the scale of the rewards: mu0 is then in units of the largest reward, and lambda0 in units of
     p. `ADAPTIVE` is this prior with the settings that we recommend.
 
     >>> GibbsPrior(precision=100)
-    GibbsPrior(mu0=1.0, lambda0=1.0, precision=100.0, shape=1.0, rate=1.0)
+    GibbsPrior(mu0=1.0, lambda0=1.0, precision=100.0, shape=1.0, rate=1.0, least_precision=1.0)
     >>> GibbsPrior(lambda0=0)
     Traceback (most recent call last):
     bayescontrol.errors.InvalidPrior: lambda0=0: it must be a number between 1e-100 and 1e+100
@@ -77,9 +80,10 @@ class GibbsPrior:
 
     mu0: float = 1.0
     lambda0: float = 1.0
-    precision: float | Literal["learned"] | None = 1.0
+    precision: float | Literal["learned"] | None = None
     shape: float = 1.0
     rate: float = 1.0
+    least_precision: float = 1.0
 
     def __post_init__(self) -> None:
         for field in fields(self):
@@ -98,7 +102,7 @@ class GibbsPrior:
         """Return the text of the prior in stored data, which is part of the format."""
         return (
             f"GibbsPrior(mu0={self.mu0!r}, lambda0={self.lambda0!r}, precision={self.precision!r}, "
-            f"shape={self.shape!r}, rate={self.rate!r})"
+            f"shape={self.shape!r}, rate={self.rate!r}, least_precision={self.least_precision!r})"
         )
 
 
@@ -194,7 +198,12 @@ class GibbsBelief(Saved):
         self.ledger = Ledger(actions, (self.prior.mu0, self.prior.lambda0, unit), states, allowed)
         #: The settings of a draw, as `kernels.gibbs.draw_mode` expects them.
         self.draw_settings = kernels.gibbs.GibbsSettings(
-            sweeps, partial, bool(recentre), self.prior.shape, self.prior.rate if p is None else 0.0
+            sweeps,
+            partial,
+            bool(recentre),
+            self.prior.shape,
+            self.prior.rate if p is None else 0.0,
+            1.0 / math.sqrt(self.prior.least_precision),
         )
         self._last: QValues | None = None
 
@@ -447,8 +456,8 @@ _KIND: Final = ModelKind(
         "prior": SettingDoc(
             '{"dict": [["mu0", …], ["lambda0", …], ["precision", …]]}',
             "mu0 and lambda0: prior mean and precision of the value of a transition; precision: "
-            "precision of the rewards, null if it is to be learned, then also shape and rate, or "
-            '"learned" for one per state and action. Default: each 1.',
+            "precision of the rewards, null if it is unknown, then also shape, rate and "
+            'least_precision, or "learned" for one per state and action. Default: null, others 1.',
         ),
         "states": SettingDoc(
             "list of names, their number, or null",

@@ -37,7 +37,8 @@ NAME: Final = r"^[A-Za-z0-9][A-Za-z0-9._~-]{0,199}\Z"
 #: Every kind of model has this setting.
 SCHEDULE: Final = SettingDoc(
     '["every_step"], ["doubling"], ["Every", k], ["Geometric", p], ["WhenSituationReturns", home], '
-    '["MinimumDwell", steps, schedule]; for linear-quadratic also ["DeterminantDoubling", factor]',
+    '["MinimumDwell", steps, schedule]; for linear-quadratic also ["DeterminantDoubling", factor], '
+    'for dirichlet-mdp also ["tsde"]',
     "When to draw a new mode from the posterior.",
 )
 _SETTING_ERRORS: Final = (TypeError, ValueError, LookupError, ArithmeticError, AttributeError)

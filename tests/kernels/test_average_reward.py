@@ -2,13 +2,14 @@
 
 import numpy as np
 import pytest
-from benchmarks.arena.agents.average_reward import (
+
+from bayescontrol._arrays import FloatArray, IntArray
+from bayescontrol.kernels.average_reward import (
+    RewardLevels,
     draw_rewards,
     draw_transitions,
     solve_average_reward,
 )
-
-from bayescontrol._arrays import FloatArray, IntArray
 from bayescontrol.mdp import (
     MDP,
     Maze,
@@ -105,11 +106,20 @@ def rows(alpha: FloatArray, draws: int) -> FloatArray:
     return P[:, 0]
 
 
-def test_drawn_rewards_have_the_posterior_mean_and_variance() -> None:
-    """20,000 draws; within 5 standard errors: false alarm below 1e-6."""
-    n, total = np.full(20_000, 3.0), np.full(20_000, 6.0)
-    R = np.empty(20_000)
-    draw_rewards(n, total, np.array([1.0, 2.0, 4.0]), R, Stream(1).state)
-    mean, lam = (2.0 * 1.0 + 4.0 * 6.0) / 14.0, 14.0
-    assert abs(R.mean() - mean) < 5 / np.sqrt(lam * R.size)
-    assert abs(R.var() * lam - 1.0) < 5 * np.sqrt(2 / R.size)
+def test_drawn_rewards_have_the_posterior_mean_and_covariance() -> None:
+    """The joint posterior of R(x,a,·) by linear algebra, for a prior covariance of S² + T² I.
+
+    20,000 draws; within 5 standard errors, for 3 means and 6 covariances: false alarm below 1e-5.
+    """
+    n, mean = np.array([3.0, 1.0, 0.0]), np.array([2.0, -1.0, 0.0])
+    level = RewardLevels(m=1.0, pairs=4.0, successors=0.5, noise=2.0)
+    R = np.empty((20_000, 1, 3))
+    counts, means = (np.tile(v, (20_000, 1, 1)) for v in (n, mean))
+    draw_rewards(counts, means, level, R, Stream(1).state)
+    prior = np.linalg.inv(level.pairs + level.successors * np.eye(3))
+    cov = np.linalg.inv(prior + np.diag(n / level.noise))
+    exact = cov @ (prior @ np.full(3, level.m) + n * mean / level.noise)
+    drawn = R[:, 0]
+    assert (np.abs(drawn.mean(0) - exact) < 5 * np.sqrt(np.diag(cov) / len(drawn))).all()
+    error = np.sqrt((cov**2 + np.outer(np.diag(cov), np.diag(cov))) / len(drawn))
+    assert (np.abs(np.cov(drawn.T) - cov) < 5 * error).all()

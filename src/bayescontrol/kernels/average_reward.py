@@ -1,7 +1,8 @@
 """Draw models of an MDP, and solve them for the average reward.
 
     draw       P(· | x,a) = γ_y / Σ γ,   γ_y ~ Gamma(α(x,a,y) + n(x,a,y))              (Dirichlet)
-               R ~ N((λ0 μ0 + p Σ r) / λ, 1/λ),   λ = λ0 + p n
+               μ(x,a) ~ N((m/S² + Σ_y w r̄)/λ, 1/λ),   w = 1/(T² + σ²/n),   λ = 1/S² + Σ_y w
+               R(x,a,y) ~ N((μ/T² + n r̄/σ²)/λ, 1/λ),   λ = 1/T² + n/σ²
     evaluate   h(x) + ρ = r(x,π(x)) + (1-ε) Σ_y P(y | x,π(x)) h(y),   h(0) = 0
     improve    π(x) ← arg max_a r(x,a) + (1-ε) Σ_y P(y | x,a) h(y), until nothing improves
     bounds     min_x (T h - h)(x) ≤ ρ_π ≤ ρ* ≤ max_x (T h - h)(x),   T without ε
@@ -12,6 +13,7 @@ the problem discounted by 1-ε. r(x,a) = -∞ marks an action that x does not of
 """
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
@@ -74,23 +76,40 @@ def draw_transitions(alpha: FloatArray, n: FloatArray, P: FloatArray, rng: UIntA
             draw_row(alpha[x, a], n[x, a], P[x, a], scratch, rng)
 
 
+class RewardLevels(NamedTuple):
+    """m, S², T² and σ²: the prior of the mean reward of a pair, and the two variances below it."""
+
+    m: float
+    pairs: float
+    successors: float
+    noise: float
+
+
 @leaf
 def draw_rewards(
-    n: FloatArray, total: FloatArray, prior: FloatArray, R: FloatArray, rng: UIntArray
+    n: FloatArray, mean: FloatArray, level: RewardLevels, R: FloatArray, rng: UIntArray
 ) -> None:
-    """R ~ N((λ0 μ0 + p Σ r)/λ, 1/λ), λ = λ0 + p n, for each; `prior` is [μ0, λ0, p], flat arrays.
+    """Draw μ(x,a), then R(x,a,y), for every pair, given n(x,a,y) and r̄(x,a,y), into R.
 
     >>> from bayescontrol.seeding import Stream
-    >>> R = np.empty(1)
-    >>> draw_rewards(np.array([1e12]), np.array([2e12]), np.array([0.0, 1.0, 1.0]), R,
-    ...              Stream(0).state)
-    >>> R.round(3)
-    array([2.])
+    >>> n, mean, R = np.array([[[1e12, 0.0]]]), np.array([[[2.0, 0.0]]]), np.empty((1, 1, 2))
+    >>> draw_rewards(n, mean, RewardLevels(7.0, 1.0, 1e-6, 1.0), R, Stream(0).state)
+    >>> R.round(1)  # an unseen successor pays about as much as those that were seen
+    array([[[2., 2.]]])
     """
-    for i in range(R.size):
-        lam = prior[1] + prior[2] * n[i]
-        mean = (prior[1] * prior[0] + prior[2] * total[i]) / lam
-        R[i] = mean + normal(rng) / math.sqrt(lam)
+    for x in range(R.shape[0]):
+        for a in range(R.shape[1]):
+            lam, total = 1.0 / level.pairs, level.m / level.pairs
+            for y in range(R.shape[2]):
+                if n[x, a, y] > 0.0:
+                    w = 1.0 / (level.successors + level.noise / n[x, a, y])
+                    lam += w
+                    total += w * mean[x, a, y]
+            mu = total / lam + normal(rng) / math.sqrt(lam)
+            for y in range(R.shape[2]):
+                lam = 1.0 / level.successors + n[x, a, y] / level.noise
+                total = mu / level.successors + n[x, a, y] * mean[x, a, y] / level.noise
+                R[x, a, y] = total / lam + normal(rng) / math.sqrt(lam)
 
 
 @leaf
@@ -206,11 +225,12 @@ def solve_average_reward(
     rho = 0.0
     for _ in range(limit):
         rho = _evaluate(P, r, keep, policy, W, h)
-        low, high = 0.0, 0.0
+        low, high, largest = 0.0, 0.0, abs(rho)
         for x in range(X):
             low, high = min(low, h[x]), max(high, h[x])
+            largest = max(largest, abs(r[x, policy[x]]))
         # A bound of the rounding error of h, which prevents cycling between policies.
-        if not _improve(P, r, keep, 1e-11 * (1.0 + abs(rho) + high - low), policy, h):
+        if not _improve(P, r, keep, 1e-11 * (largest + high - low), policy, h):
             break
     lower, upper = math.inf, -math.inf
     for x in range(X):
