@@ -52,8 +52,10 @@ def context(rng: Any) -> Any:
 #: Problem, context, reward: random events of each family.
 FAMILIES: dict[str, tuple[Any, Callable[[Any], Any], Callable[[Any], Any]]] = {
     "bernoulli": (BernoulliBandit(ARMS), no_context, lambda rng: int(rng.integers(2))),
-    "gaussian": (GaussianBandit(ARMS, sd=0.5), no_context, lambda rng: rng.normal()),
-    "normal-gamma": (GaussianBandit(ARMS, sd=None), no_context, lambda rng: rng.normal()),
+    "gaussian": (GaussianBandit(ARMS, sd=0.5, prior=(0, 1)), no_context, lambda rng: rng.normal()),
+    "normal-gamma": (
+        GaussianBandit(ARMS, sd=None, prior=(0, 1, 1, 1)), no_context, lambda rng: rng.normal()
+    ),
     "poisson": (PoissonBandit(ARMS), no_context, lambda rng: int(rng.poisson(3.0))),
     "exponential": (ExponentialBandit(ARMS), no_context, lambda rng: rng.exponential()),
     "categorical": (
@@ -269,7 +271,11 @@ def test_dropped_starts_change_predictions_by_little(
 
 
 def test_the_compiled_loop_equals_the_python_loop() -> None:
-    for problem in (BernoulliBandit(4), GaussianBandit(3), CategoricalBandit(3, [0, 1, 5])):
+    for problem in (
+        BernoulliBandit(4),
+        GaussianBandit(3, sd=1, prior=(0, 1)),
+        CategoricalBandit(3, [0, 1, 5]),
+    ):
         changing = problem.changing(window=20, starts=12)
         fused, python = changing.agent(), changing.agent()
         world, copy = (changing.draw(3, rate=0.02, steps=300) for _ in range(2))

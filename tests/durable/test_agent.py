@@ -135,7 +135,9 @@ def test_a_sequential_agent_needs_feedback_before_its_next_decision(tmp_path: Pa
 
 
 def test_an_agent_continues_if_its_probabilities_cannot_be_computed() -> None:
-    with open_agent(MEMORY, "shop", bc.GaussianBandit(["red", "blue"]), seed=1) as agent:
+    with open_agent(
+        MEMORY, "shop", bc.GaussianBandit(["red", "blue"], sd=1, prior=(0, 1)), seed=1
+    ) as agent:
         agent.observe(agent.act(), 1e20)
         d = agent.act()
         assert (d.probability, d.probabilities, agent.probabilities()) == (None, None, None)

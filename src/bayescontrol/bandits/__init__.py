@@ -19,6 +19,7 @@ from bayescontrol.bandits.contextual import SharedLinearBandit as SharedLinearBa
 from bayescontrol.bandits.families import *  # noqa: F403 - one name for each family
 from bayescontrol.bandits.joint import JointBandit as JointBandit
 from bayescontrol.bandits.joint import LogitNormalBandit as LogitNormalBandit
+from bayescontrol.bandits.learned import LearnedArmsBelief as LearnedArmsBelief
 from bayescontrol.bandits.linear_belief import LinearBelief as LinearBelief
 from bayescontrol.bandits.linear_belief import LinearWeights as LinearWeights
 from bayescontrol.bandits.linear_belief import SharedLinearBelief as SharedLinearBelief

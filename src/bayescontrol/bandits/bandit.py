@@ -19,9 +19,10 @@ from bayescontrol._support.names import Names
 from bayescontrol.bandits.arms import ArmsBelief, ArmsEnvironment, MeanRewards
 from bayescontrol.bandits.changing import changing_problem
 from bayescontrol.bandits.family import Family, FamilyKind
+from bayescontrol.bandits.learned import Learned, LearnedArmsBelief
 from bayescontrol.bandits.roster import Arms
 from bayescontrol.beliefs.changing_problem import Changing
-from bayescontrol.errors import InvalidTable, UnknownArm
+from bayescontrol.errors import InvalidTable, MissingCapability, UnknownArm
 from bayescontrol.rule import ControlRule
 from bayescontrol.schedules import Schedule, every_step
 from bayescontrol.seeding import SeedLike, as_stream
@@ -54,7 +55,8 @@ class Bandit:
     def belief(self, *, screening: bool = True) -> ArmsBelief:
         """Return a copy of the prior belief; see `ArmsBelief` for `screening`."""
         if screening not in self._prior_beliefs:  # building a belief is slower than a short run
-            self._prior_beliefs[screening] = ArmsBelief(
+            belief: Any = LearnedArmsBelief if isinstance(self.family, Learned) else ArmsBelief
+            self._prior_beliefs[screening] = belief(
                 self.family, list(self.labels), self.stated, screening=screening
             )
         return self._prior_beliefs[screening].copy()
@@ -80,6 +82,11 @@ class Bandit:
         >>> bool(metrics.regret(record, world)[-1] < 50)
         True
         """
+        if isinstance(self.family, Learned):
+            raise MissingCapability(
+                "a bandit that learns its prior cannot be changing: give a fixed one, such as "
+                "GaussianBandit(arms, sd=2, prior=(10, 5)).changing()"
+            )
         return changing_problem(self, per_arm, options)
 
     def environment(self, truth: ArrayLike | Mapping[Any, Any]) -> ArmsEnvironment:

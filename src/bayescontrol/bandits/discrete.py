@@ -27,6 +27,7 @@ from bayescontrol.bandits.family import (
     true_rows,
     zero_or_one,
 )
+from bayescontrol.bandits.learned import with_prior
 from bayescontrol.bandits.roster import Arms
 from bayescontrol.errors import InvalidPrior, InvalidTable
 from bayescontrol.kernels.families import number
@@ -35,7 +36,11 @@ from bayescontrol.seeding import Stream
 _BERNOULLI: Final = FamilyKind(
     "bernoulli-bandit",
     "Arms that pay 0 or 1.",
-    settings_of("[α, β]", "Beta(α, β) over the bias of an arm. Default: [1, 1]."),
+    settings_of(
+        '[α, β], or "learned"',
+        "Beta(α, β) over the bias of an arm. Default: [1, 1]. Learned: α and β are learned from "
+        "all arms.",
+    ),
     example={"arms": ["red", "blue"], "prior": [1, 1]},
     observation=1,
     feedback="0 or 1",
@@ -43,6 +48,15 @@ _BERNOULLI: Final = FamilyKind(
     truth=[0.2, 0.7],
     refused=(2, -1, 0.5),
     table=(TableRow("arms", "0 or 1", "bias ~ Beta(1, 1)", "biases"),),
+)
+#: Values of (α, β) of a learned prior: the mean α/(α + β) in steps of a factor of about 4 in the
+#: odds, and the strength α + β in steps of 4. The uniform prior (1, 1) is among them.
+LEARNED_BETA: Final = np.array(
+    [
+        (strength * mean, strength * (1.0 - mean))
+        for mean in (1 / 64, 1 / 16, 1 / 4, 1 / 2, 3 / 4, 15 / 16, 63 / 64)
+        for strength in (2.0, 8.0, 32.0, 128.0)
+    ]
 )
 
 
@@ -100,10 +114,16 @@ class Bernoulli(Family):
         return "Bernoulli()"
 
 
+def _totals(counts: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the number of rewards of 1 and of all rewards."""
+    return counts[:, 0], counts.sum(1)
+
+
 class BernoulliBandit(Bandit):
     """N arms that pay 0 or 1, with Beta priors over their biases; for Thompson sampling.
 
     `arms` is the number of arms or a list of names, `prior` one (α, β) for all arms or one per arm.
+    With `prior="learned"` the arms share α and β, which are learned from the rewards of all arms.
 
     >>> bandit = BernoulliBandit(["red", "blue"])
     >>> agent = bandit.agent()
@@ -119,8 +139,8 @@ class BernoulliBandit(Bandit):
 
     model_kind: ClassVar[FamilyKind] = _BERNOULLI
 
-    def __init__(self, arms: Arms, prior: ArrayLike | None = None) -> None:
-        super().__init__(Bernoulli(), arms, prior)
+    def __init__(self, arms: Arms, prior: ArrayLike | str | None = None) -> None:
+        super().__init__(*with_prior(Bernoulli(), arms, prior, LEARNED_BETA, _totals))
 
 
 #: The largest reward of a categorical arm: sums of rewards times weights must not overflow.

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
         gibbs_learned,
         gittins,
         kalman,
+        learned,
         lqr,
         mdp,
         parametric,
