@@ -23,6 +23,9 @@ from bayescontrol.bandits.learned import LearnedArmsBelief as LearnedArmsBelief
 from bayescontrol.bandits.linear_belief import LinearBelief as LinearBelief
 from bayescontrol.bandits.linear_belief import LinearWeights as LinearWeights
 from bayescontrol.bandits.linear_belief import SharedLinearBelief as SharedLinearBelief
+from bayescontrol.bandits.pooled import Pooled as Pooled
+from bayescontrol.bandits.pooled import PooledBelief as PooledBelief
+from bayescontrol.bandits.pooled import SegmentMeans as SegmentMeans
 from bayescontrol.bandits.regression import GaussianNoise as GaussianNoise
 from bayescontrol.bandits.regression import LinearEnvironment as LinearEnvironment
 from bayescontrol.bandits.regression import Logit as Logit

@@ -20,6 +20,7 @@ from bayescontrol.bandits.arms import ArmsBelief, ArmsEnvironment, MeanRewards
 from bayescontrol.bandits.changing import changing_problem
 from bayescontrol.bandits.family import Family, FamilyKind
 from bayescontrol.bandits.learned import Learned, LearnedArmsBelief
+from bayescontrol.bandits.pooled import Pooled
 from bayescontrol.bandits.roster import Arms
 from bayescontrol.beliefs.changing_problem import Changing
 from bayescontrol.errors import InvalidTable, MissingCapability, UnknownArm
@@ -88,6 +89,23 @@ class Bandit:
                 "GaussianBandit(arms, sd=2, prior=(10, 5)).changing()"
             )
         return changing_problem(self, per_arm, options)
+
+    def pooled(self) -> Pooled:
+        """Return the same arms in segments, such as countries, which learn from each other.
+
+        The situation is the segment. Arms of a new segment start from what all segments have
+        taught.
+
+        >>> from bayescontrol import BernoulliBandit
+        >>> BernoulliBandit(2).pooled()
+        BernoulliBandit(Bernoulli(), 2 arms).pooled()
+        """
+        if self.stated is not None or not hasattr(self.family, "for_segments"):
+            raise MissingCapability(
+                f"{self!r} cannot be pooled: use BernoulliBandit(arms), PoissonBandit(arms) or "
+                "GaussianBandit(arms) without a prior, which the segments teach"
+            )
+        return Pooled(self, self.family.for_segments())
 
     def environment(self, truth: ArrayLike | Mapping[Any, Any]) -> ArmsEnvironment:
         """Return a world with these true parameters: for Bernoulli arms, the biases.

@@ -9,6 +9,8 @@ r_j and f_j count the pulls of arm j with and without a reward. For K known valu
     α_jk ← α_jk + 1 if o = v_k          mean reward m_j = Σ_k v_k p_jk
 """
 
+from collections.abc import Iterable
+from itertools import product
 from typing import Any, ClassVar, Final
 
 import numpy as np
@@ -27,7 +29,7 @@ from bayescontrol.bandits.family import (
     true_rows,
     zero_or_one,
 )
-from bayescontrol.bandits.learned import with_prior
+from bayescontrol.bandits.learned import Learned, with_prior
 from bayescontrol.bandits.roster import Arms
 from bayescontrol.errors import InvalidPrior, InvalidTable
 from bayescontrol.kernels.families import number
@@ -49,15 +51,21 @@ _BERNOULLI: Final = FamilyKind(
     refused=(2, -1, 0.5),
     table=(TableRow("arms", "0 or 1", "bias ~ Beta(1, 1)", "biases"),),
 )
-#: Values of (α, β) of a learned prior: the mean α/(α + β) in steps of a factor of about 4 in the
-#: odds, and the strength α + β in steps of 4. The uniform prior (1, 1) is among them.
-LEARNED_BETA: Final = np.array(
-    [
-        (strength * mean, strength * (1.0 - mean))
-        for mean in (1 / 64, 1 / 16, 1 / 4, 1 / 2, 3 / 4, 15 / 16, 63 / 64)
-        for strength in (2.0, 8.0, 32.0, 128.0)
-    ]
-)
+#: The smallest α and β of a learned prior: Jeffreys' prior. With less, most biases are near 0 or 1.
+LEAST: Final = 0.5
+
+
+def _beta_grid(odds: Iterable[float], strengths: Iterable[float]) -> FloatArray:
+    """Return the rows (α, β) with these odds α/β and strengths α + β that are not below `LEAST`."""
+    pairs = product(odds, strengths)
+    rows = [(n * odds / (1.0 + odds), n / (1.0 + odds)) for odds, n in pairs]
+    return np.array([row for row in rows if min(row) >= LEAST])
+
+
+#: Values of (α, β) of a learned prior: odds and strengths in steps of 4, with the uniform prior.
+LEARNED_BETA: Final = _beta_grid(4.0 ** np.arange(-3.0, 4.0), (2.0, 8.0, 32.0, 128.0))
+#: The same for segments: many of them tell the prior of an arm more precisely.
+POOLED_BETA: Final = _beta_grid(2.0 ** np.arange(-6.0, 6.5, 0.5), (2.0, 8.0, 32.0, 128.0, 512.0))
 
 
 class Bernoulli(Family):
@@ -108,6 +116,10 @@ class Bernoulli(Family):
     def merged(self, prior: FloatArray, one: FloatArray, two: FloatArray) -> FloatArray:
         """Add the counts of `one` and `two`; the prior counts once."""
         return one + two - prior
+
+    def for_segments(self) -> Learned:
+        """Return the family with a prior that the segments of an arm share."""
+        return Learned(self, POOLED_BETA, _totals)
 
     def format_text(self) -> str:
         """The name of the family in stored data, which is part of the format."""

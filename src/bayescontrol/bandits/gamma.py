@@ -27,7 +27,7 @@ from bayescontrol.bandits.family import (
     settings_of,
     true_rows,
 )
-from bayescontrol.bandits.learned import with_prior
+from bayescontrol.bandits.learned import Learned, with_prior
 from bayescontrol.bandits.roster import Arms
 from bayescontrol.kernels.families import number
 from bayescontrol.seeding import Stream
@@ -68,6 +68,10 @@ _EXPONENTIAL: Final = FamilyKind(
 #: means of the arms differ by a factor of about 1 + 1/√a. The default (1, 1) is among them.
 LEARNED_POISSON: Final = np.array(
     [(a, a / 4.0**k) for k in range(-4, 7) for a in (1.0, 4.0, 16.0, 64.0)]
+)
+#: The same for segments: many of them tell the prior of an arm more precisely.
+POOLED_POISSON: Final = np.array(
+    [(a, a / 2.0**k) for k in range(-8, 13) for a in (1.0, 4.0, 16.0, 64.0, 256.0)]
 )
 #: The same for exponential arms: the mean b/(a - 1) from 8^-6 to 8^6, with the default (2, 1).
 LEARNED_EXPONENTIAL: Final = np.array(
@@ -117,6 +121,10 @@ class Poisson(Family):
         from scipy import special  # type: ignore[import-untyped]
 
         return np.asarray(special.gammaincinv(rows[:, :1], tails) / rows[:, 1:])
+
+    def for_segments(self) -> Learned:
+        """Return the family with a prior that the segments of an arm share."""
+        return Learned(self, POOLED_POISSON, _totals)
 
     def format_text(self) -> str:
         """The name of the family in stored data, which is part of the format."""

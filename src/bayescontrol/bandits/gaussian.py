@@ -284,9 +284,17 @@ class LearnedGaussian(Learned):
         super().__init__(NormalGamma(), 1.0 / RATIOS[:, None] ** 2, _totals)
         self.kind_of_rows = number("gaussian")
 
+    def group_grid(self) -> FloatArray:
+        """Return the grid of λ = 1/ρ²."""
+        return self.grid
+
     def settings(self) -> dict[str, Any]:
         """Return "learned", as logs store it."""
         return {"sd": "learned", "prior": "learned"}
+
+    def for_segments(self) -> Learned:
+        """Return this family: the segments of an arm share a location, a spread and a noise."""
+        return self
 
     def rows(self, saved: ArrayLike, arms: int) -> FloatArray:
         """Return saved statistics (mean, n, n/2, M/2); raise InvalidPrior if they are invalid."""

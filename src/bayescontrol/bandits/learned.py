@@ -55,6 +55,11 @@ class Learned(Family):
         self.kind_of_rows: int = fixed.kind
         self.default = (0.0,) * len(self.columns)
 
+    def group_grid(self) -> FloatArray:
+        """Return the grid as the kernels need it: each prior row with its ln Z."""
+        logs = [kernels.learned.log_normaliser(self.kind, a, b) for a, b in self.grid]
+        return np.column_stack([self.grid, logs])
+
     def settings(self) -> dict[str, Any]:
         """Return "learned", as logs store it."""
         return {"prior": "learned"}
@@ -164,20 +169,16 @@ class LearnedArmsBelief(ArmsBelief):
     def _refresh(self) -> None:
         super()._refresh()
         family, (arms, values) = self.family, (len(self._rows), len(self.family.grid))
-        is_grid_of_rows, grid = family.kind == family.kind_of_rows, family.grid
-        if is_grid_of_rows:
-            log_normaliser = kernels.learned.log_normaliser
-            grid = np.column_stack([grid, [log_normaliser(family.kind, a, b) for a, b in grid]])
+        is_grid_of_rows = family.kind == family.kind_of_rows
         self._group = kernels.learned.Group(
-            family.kind, family.constants, self._rows, grid,
+            family.kind, family.constants, self._rows, family.group_grid(),
             np.zeros((arms, values if is_grid_of_rows else 0)), np.empty(values),
             np.empty((values, 3)), np.empty((arms, 2)),
         )  # fmt: skip
+        self.compares_logs = False  # no prior of a grid needs it
         if is_grid_of_rows:
             for j in range(arms):
                 self._weigh_arm(j)
-            every_h = np.arange(values)
-            self.compares_logs = kernels.arms.needs_logs(family.kind, family.grid, every_h)
 
     def _weigh_arm(self, j: int) -> None:
         """Compute the evidence of arm j."""
@@ -223,7 +224,7 @@ class LearnedArmsBelief(ArmsBelief):
             return None
         rows = np.empty((len(group.grid), *self._rows.shape))
         for h in range(len(rows)):
-            kernels.learned.marginal_rows(group, h, rows[h])
+            kernels.learned.marginal_rows(group, h, self._rows, rows[h])
         return rows
 
     def hyperparameters(self) -> dict[tuple[float, ...], float]:

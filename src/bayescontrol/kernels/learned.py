@@ -28,18 +28,18 @@ from typing import NamedTuple
 
 from bayescontrol._arrays import FloatArray, IntArray, UIntArray
 from bayescontrol.kernels._jit import leaf
-from bayescontrol.kernels.arms import BERNOULLI, respond
+from bayescontrol.kernels.arms import BERNOULLI, draw, respond
 from bayescontrol.kernels.arms import draw_action as draw_from_rows
 from bayescontrol.kernels.arms import learn as learn_row
 from bayescontrol.kernels.elementary import exp, log, log_gamma_function
 from bayescontrol.kernels.families import number
-from bayescontrol.kernels.random import Streams, categorical, gamma, normal
+from bayescontrol.kernels.random import Streams, categorical, gamma, normal, uniform
 
 #: The family of the statistics of Gaussian arms, and that of their rows given h.
 NORMAL_GAMMA, GAUSSIAN = number("normal_gamma"), number("gaussian")
 #: The columns of `Group.shared`: μ̂, V and S of Gaussian arms.
 LOCATION, PRECISION, SQUARES = range(3)
-#: A product above this is replaced by its logarithm before it overflows.
+#: A product above this is replaced by its logarithm before it overflows. Means are below it.
 LARGE = 1e200
 
 
@@ -159,8 +159,8 @@ def weigh(group: Group) -> bool:
 
 
 @leaf
-def marginal_rows(group: Group, h: int, rows: FloatArray) -> None:
-    """Write the posterior rows of the arms given h, in the family of the statistics.
+def marginal_rows(group: Group, h: int, T: FloatArray, rows: FloatArray) -> None:
+    """Write the posterior rows given h of arms with the statistics T, in the family of T.
 
     For Gaussian arms (μ, κ, α, β): Student's t distribution of m_j, with μ₀ and σ integrated out.
 
@@ -169,29 +169,69 @@ def marginal_rows(group: Group, h: int, rows: FloatArray) -> None:
     >>> import numpy as np
     >>> T, rows, w = np.array([[2.0, 0.0], [0.0, 0.0]]), np.empty((2, 2)), np.ones(1)
     >>> group = Group(BERNOULLI, w, T, np.array([[3.0, 4.0]]), T[:, :1], w, T, rows)
-    >>> marginal_rows(group, 0, rows)
+    >>> marginal_rows(group, 0, T, rows)
     >>> rows.tolist()
     [[5.0, 4.0], [3.0, 4.0]]
     """
-    T, grid, shared = group.statistics, group.grid, group.shared
-    if group.kind == NORMAL_GAMMA:
-        lam, n, mu0 = grid[h, 0], 0.0, shared[h, LOCATION]
-        for j in range(T.shape[0]):
-            n += T[j, 1]
-        for j in range(T.shape[0]):
-            to_location = lam / (T[j, 1] + lam)
-            rows[j, 0] = mu0 + (T[j, 0] - mu0) * T[j, 1] / (T[j, 1] + lam)
-            variance = 1.0 / (T[j, 1] + lam) + to_location * to_location / shared[h, PRECISION]
-            rows[j, 1], rows[j, 2] = 1.0 / variance, 0.5 * (n - 1.0)
-            rows[j, 3] = 0.5 * shared[h, SQUARES]
-    else:
+    grid, shared = group.grid, group.shared
+    if group.kind != NORMAL_GAMMA:
         for j in range(T.shape[0]):
             rows[j, 0], rows[j, 1] = grid[h, 0] + T[j, 0], grid[h, 1] + T[j, 1]
+        return
+    n, lam, mu0 = group.statistics[:, 1].sum(), grid[h, 0], shared[h, LOCATION]
+    for j in range(T.shape[0]):
+        precision = T[j, 1] + lam
+        to_location = lam / precision
+        rows[j, 0] = mu0 + (T[j, 0] - mu0) * T[j, 1] / precision
+        rows[j, 1] = 1.0 / (1.0 / precision + to_location * to_location / shared[h, PRECISION])
+        rows[j, 2], rows[j, 3] = 0.5 * (n - 1.0), 0.5 * shared[h, SQUARES]
+
+
+@leaf
+def draw_shared(group: Group, rng_state: UIntArray) -> tuple[int, float, float]:
+    """Draw h from `group.w`; return h, and for Gaussian arms also drawn σ² and μ₀.
+
+    >>> import numpy as np
+    >>> from bayescontrol.seeding import Stream
+    >>> T, w = np.zeros((1, 2)), np.array([0.0, 1.0])
+    >>> group = Group(BERNOULLI, w, T, np.ones((2, 3)), np.zeros((1, 2)), w, T, T)
+    >>> draw_shared(group, Stream(1).state)
+    (1, 0.0, 0.0)
+    """
+    h = categorical(rng_state, group.w)
+    if group.kind != NORMAL_GAMMA:
+        return h, 0.0, 0.0
+    shared, n = group.shared, group.statistics[:, 1].sum()
+    variance = 0.5 * shared[h, SQUARES] / gamma(rng_state, 0.5 * (n - 1.0))
+    sd = math.sqrt(variance / shared[h, PRECISION])
+    mu0 = shared[h, LOCATION] + sd * normal(rng_state)
+    return h, variance, mu0
+
+
+@leaf
+def fill_row(group: Group, drawn: tuple[int, float, float], T: FloatArray, row: FloatArray) -> None:
+    """Write the posterior row of an arm with the statistics T, given what `draw_shared` drew.
+
+    >>> import numpy as np
+    >>> T, w = np.array([4.0, 2.0, 1.0, 0.0]), np.ones(1)
+    >>> rows, grid = np.empty((1, 2)), np.array([[2.0]])
+    >>> group = Group(NORMAL_GAMMA, w, T[None], grid, rows[:, :0], w, rows, rows)
+    >>> fill_row(group, (0, 0.5, 2.0), T, rows[0])  # half way from μ₀ to the mean
+    >>> rows.tolist()
+    [[3.0, 8.0]]
+    """
+    h, variance, mu0 = drawn
+    if group.kind == NORMAL_GAMMA:
+        precision = T[1] + group.grid[h, 0]
+        row[0] = mu0 + (T[0] - mu0) * T[1] / precision
+        row[1] = precision / variance
+    else:
+        row[0], row[1] = group.grid[h, 0] + T[0], group.grid[h, 1] + T[1]
 
 
 @leaf
 def draw_rows(group: Group, rng_state: UIntArray) -> None:
-    """Draw h, and for Gaussian arms σ and μ₀; write the rows of the arms given them.
+    """Draw what the arms share, and write their rows given it to `group.rows`.
 
     While the posterior is not proper, the rows of all arms are equal.
 
@@ -204,24 +244,13 @@ def draw_rows(group: Group, rng_state: UIntArray) -> None:
     >>> rows.tolist()
     [[0.0, 1.0], [0.0, 1.0]]
     """
-    T, shared, rows = group.statistics, group.shared, group.rows
-    proper = weigh(group)
-    if not proper:
+    rows = group.rows
+    if not weigh(group):
         rows[:, 0], rows[:, 1] = 0.0, 1.0
         return
-    h = categorical(rng_state, group.w)
-    if group.kind != NORMAL_GAMMA:
-        marginal_rows(group, h, rows)
-        return
-    n, lam = 0.0, group.grid[h, 0]
-    for j in range(T.shape[0]):
-        n += T[j, 1]
-    variance = 0.5 * shared[h, SQUARES] / gamma(rng_state, 0.5 * (n - 1.0))
-    sd = math.sqrt(variance / shared[h, PRECISION])
-    mu0 = shared[h, LOCATION] + sd * normal(rng_state)
-    for j in range(T.shape[0]):
-        rows[j, 0] = mu0 + (T[j, 0] - mu0) * T[j, 1] / (T[j, 1] + lam)
-        rows[j, 1] = (T[j, 1] + lam) / variance
+    drawn = draw_shared(group, rng_state)
+    for j in range(rows.shape[0]):
+        fill_row(group, drawn, group.statistics[j], rows[j])
 
 
 @leaf
@@ -286,3 +315,131 @@ def interact(
         r = respond(group.kind, group.constants, truth[a], q)
         learn(group, a, r)
         actions[t], rewards[t] = a, r
+
+
+# ------------------------------------------------------------------------------------------------
+# Pooling: the segments of each arm share hyperparameters, as the arms of a bandit do above.
+
+
+class Pools(NamedTuple):
+    """A `Group` for each arm, whose units are segments; segment 0 has no rewards.
+
+    The arrays are those of `Group` with an axis for the arms before the others.
+    """
+
+    kind: int
+    constants: FloatArray
+    statistics: FloatArray
+    grid: FloatArray
+    evidence: FloatArray
+    w: FloatArray
+    shared: FloatArray
+    #: The posterior row of each arm, in one segment.
+    rows: FloatArray
+    #: Whether the posterior of each arm is proper: 1.0 or 0.0.
+    proper: FloatArray
+
+
+@leaf
+def _group_of(pools: Pools, a: int) -> Group:
+    """Return the group of arm a, as views."""
+    return Group(
+        pools.kind, pools.constants, pools.statistics[a], pools.grid, pools.evidence[a],
+        pools.w[a], pools.shared[a], pools.rows,
+    )  # fmt: skip
+
+
+@leaf
+def weigh_pool(pools: Pools, a: int) -> None:
+    """Compute P(h | past) of arm a.
+
+    >>> import numpy as np
+    >>> T, grid, w = np.zeros((1, 3, 4)), np.ones((1, 1)), np.ones((1, 1))
+    >>> proper, rows, shared = np.ones(1), np.zeros((1, 2)), np.zeros((1, 1, 3))
+    >>> pools = Pools(NORMAL_GAMMA, rows[0], T, grid, T[:, :, :0], w, shared, rows, proper)
+    >>> weigh_pool(pools, 0)
+    >>> proper.tolist()  # no two rewards differ
+    [0.0]
+    """
+    pools.proper[a] = 1.0 if weigh(_group_of(pools, a)) else 0.0
+
+
+@leaf
+def learn_in_segment(pools: Pools, a: int, s: int, r: float) -> None:
+    """Update arm a in segment s with the reward r.
+
+    >>> import numpy as np
+    >>> T, grid, w = np.zeros((2, 3, 2)), np.array([[1.0, 1.0, 0.0]]), np.ones((2, 1))
+    >>> evidence, shared, rows, proper = np.zeros((2, 3, 1)), T[:, :1], T[:, 0].copy(), np.ones(2)
+    >>> pools = Pools(BERNOULLI, rows[0], T, grid, evidence, w, shared, rows, proper)
+    >>> learn_in_segment(pools, 1, 2, 1.0)
+    >>> T[1].tolist(), evidence[1].round(6).ravel().tolist()
+    ([[0.0, 0.0], [0.0, 0.0], [1.0, 0.0]], [0.0, 0.0, -0.693147])
+    """
+    learn(_group_of(pools, a), s, r)
+    weigh_pool(pools, a)
+
+
+@leaf
+def draw_in_segment(
+    pools: Pools, s: int, active: IntArray, drawn: FloatArray, rng_state: UIntArray
+) -> int:
+    """Draw m_a of each active arm in segment s into `drawn`; return arg max_a m_a.
+
+    Arms without a proper posterior come first, in random order.
+
+    >>> import numpy as np
+    >>> from bayescontrol.seeding import Stream
+    >>> T, grid, w = np.zeros((2, 3, 2)), np.array([[1.0, 1.0, 0.0]]), np.ones((2, 1))
+    >>> evidence, shared, rows, proper = np.zeros((2, 3, 1)), T[:, :1], T[:, 0].copy(), np.ones(2)
+    >>> pools = Pools(BERNOULLI, rows[0], T, grid, evidence, w, shared, rows, proper)
+    >>> T[1, 2, 0] = 99.0
+    >>> draw_in_segment(pools, 2, np.arange(2), np.empty(2), Stream(1).state)
+    1
+    """
+    kind = GAUSSIAN if pools.kind == NORMAL_GAMMA else pools.kind
+    unknown, best = 0, -1
+    for k in range(active.size):
+        a = active[k]
+        if pools.proper[a] == 0.0:
+            unknown += 1
+            if uniform(rng_state) * unknown < 1.0:
+                best = int(a)
+    if unknown > 0:
+        return best
+    for k in range(active.size):
+        a = active[k]
+        group = _group_of(pools, a)
+        fill_row(group, draw_shared(group, rng_state), pools.statistics[a, s], pools.rows[a])
+    return draw_from_rows(kind, pools.constants, pools.rows, active, drawn, rng_state)
+
+
+@leaf
+def draw_all_segments(
+    pools: Pools, active: IntArray, drawn: FloatArray, rng_state: UIntArray
+) -> None:
+    """Draw m_a of each active arm in every segment into `drawn`, shape (segments, arms).
+
+    Arms without a proper posterior get means above all others, in random order.
+
+    >>> import numpy as np
+    >>> from bayescontrol.seeding import Stream
+    >>> T, grid, w = np.zeros((2, 3, 2)), np.array([[1.0, 1.0, 0.0]]), np.ones((2, 1))
+    >>> evidence, shared, rows, proper = np.zeros((2, 3, 1)), T[:, :1], T[:, 0].copy(), np.ones(2)
+    >>> pools = Pools(BERNOULLI, rows[0], T, grid, evidence, w, shared, rows, proper)
+    >>> T[1, 2, 0], drawn = 99.0, np.empty((3, 2))
+    >>> draw_all_segments(pools, np.arange(2), drawn, Stream(1).state)
+    >>> bool(drawn[2, 1] > 0.9), bool(((drawn > 0) & (drawn < 1)).all())
+    (True, True)
+    """
+    kind = GAUSSIAN if pools.kind == NORMAL_GAMMA else pools.kind
+    for k in range(active.size):
+        a = active[k]
+        group = _group_of(pools, a)
+        if pools.proper[a] == 0.0:
+            drawn[:, a] = LARGE * (1.0 + uniform(rng_state))
+        else:
+            shared = draw_shared(group, rng_state)
+            for s in range(drawn.shape[0]):
+                fill_row(group, shared, pools.statistics[a, s], pools.rows[a])
+                drawn[s, a] = draw(kind, pools.constants, pools.rows[a], rng_state)
