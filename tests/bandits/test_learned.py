@@ -22,7 +22,7 @@ from bayescontrol import (
 )
 from bayescontrol._arrays import FloatArray
 from bayescontrol.bandits import Bandit, LearnedArmsBelief
-from bayescontrol.errors import InvalidPrior, MissingCapability
+from bayescontrol.errors import BadEvidence, InvalidPrior, MissingCapability
 from bayescontrol.schedules import Every
 from bayescontrol.seeding import Stream
 from bayescontrol.testing import (
@@ -35,6 +35,7 @@ from bayescontrol.testing import (
     check_resume,
     check_same_seed,
     check_save,
+    same_bits,
 )
 
 COLOURS = ["red", "blue", "green"]
@@ -430,6 +431,15 @@ def test_the_laws_hold(exact_learned: Bandit) -> None:
     invalid: list[Any] = [math.nan, math.inf, None, "1", [], 1e200]
     bad = [(None, exact_learned.labels[0], o) for o in invalid]
     check_bad_evidence(exact_learned.belief, events, [*bad, (None, "nobody", 1.0)])
+
+
+def test_a_sum_that_overflows_is_refused_and_changes_nothing() -> None:
+    belief = GaussianBandit(1).belief()
+    belief.load({**belief.save(), "rows": np.array([[0.0, 2.0, 1.0, np.finfo(float).max]])})
+    before = belief.save()
+    with pytest.raises(BadEvidence, match="too large"):
+        belief.observe(None, 0, 1e150)
+    assert same_bits(before, belief.save())
 
 
 def test_late_rewards_give_the_same_belief(exact_learned: Bandit) -> None:

@@ -21,7 +21,7 @@ from bayescontrol._mode_queries import has
 from bayescontrol.bandits.arms import ArmsBelief, arms_loop
 from bayescontrol.bandits.family import TAILS, Family, FiniteRewards, mixed_quantiles
 from bayescontrol.bandits.roster import Arms
-from bayescontrol.errors import InvalidPrior, MissingCapability
+from bayescontrol.errors import BadEvidence, InvalidPrior, MissingCapability
 from bayescontrol.seeding import Stream, StreamLike, state_of
 
 #: Hyperparameters with a smaller posterior probability are left out of P(a | past).
@@ -177,13 +177,9 @@ class LearnedArmsBelief(ArmsBelief):
         )  # fmt: skip
         self.compares_logs = False  # no prior of a grid needs it
         if is_grid_of_rows:
-            for j in range(arms):
-                self._weigh_arm(j)
-
-    def _weigh_arm(self, j: int) -> None:
-        """Compute the evidence of arm j."""
-        group = self._group
-        kernels.learned.weigh_arm(group.kind, self._rows[j], group.grid, group.evidence[j])
+            group = self._group
+            for T, evidence in zip(self._rows, group.evidence, strict=True):
+                kernels.learned.weigh_arm(group.kind, T, group.grid, evidence)
 
     def _after_copy(self) -> None:
         super()._after_copy()
@@ -198,9 +194,10 @@ class LearnedArmsBelief(ArmsBelief):
 
     def observe(self, x: Any, a: Any, o: Any) -> None:
         """Update arm a with its reward o. An error leaves the belief unchanged."""
-        super().observe(x, a, o)
-        if self._group.evidence.size:
-            self._weigh_arm(self.place(a))
+        j, r = self._roster.labels.place(a), self.family.reward(o)
+        if not kernels.learned.learn(self._group, j, r):
+            raise BadEvidence(f"reward {o!r} of arm {a!r} is too large for the posterior")
+        self._roster.counts[j] += 1
 
     def _rows_to_draw(self, rng: StreamLike) -> tuple[int, FloatArray]:
         """Draw h, and return the rows given h."""

@@ -270,20 +270,29 @@ def draw_action(group: Group, active: IntArray, drawn: FloatArray, rng_state: UI
 
 
 @leaf
-def learn(group: Group, j: int, r: float) -> None:
-    """Update arm j with the reward r.
+def learn(group: Group, j: int, r: float) -> bool:
+    """Update arm j with the reward r; return False, with nothing changed, if a sum overflows.
 
     >>> import numpy as np
     >>> T, rows, w = np.zeros((2, 2)), np.empty((2, 2)), np.empty(1)
     >>> evidence = np.zeros((2, 1))
     >>> group = Group(BERNOULLI, w, T, np.array([[1.0, 1.0, 0.0]]), evidence, w, T, rows)
     >>> learn(group, 1, 1.0)
+    True
     >>> T.tolist(), evidence.round(6).tolist()
     ([[0.0, 0.0], [1.0, 0.0]], [[0.0], [-0.693147]])
     """
-    learn_row(group.kind, group.constants, group.statistics[j], r)
+    T = group.statistics[j]
+    a, b, c = T[0], T[1], T[T.size - 1]
+    learn_row(group.kind, group.constants, T, r)
+    if not abs(T[0]) + abs(T[1]) + abs(T[T.size - 1]) < math.inf:  # also if one is NaN
+        T[0], T[1], T[T.size - 1] = a, b, c
+        if T.size == 4:
+            T[2] = 0.5 * b
+        return False
     if group.kind != NORMAL_GAMMA:
-        weigh_arm(group.kind, group.statistics[j], group.grid, group.evidence[j])
+        weigh_arm(group.kind, T, group.grid, group.evidence[j])
+    return True
 
 
 @leaf
