@@ -24,7 +24,7 @@ from bayescontrol.simulators.classic_control import CARTPOLE
 # Any, because the cases mix modes, agents and environments of all kinds.
 bc: Any = bayescontrol
 bandit: Any = bc.BernoulliBandit(50)
-gaussian: Any = bc.GaussianBandit(2, sd=1.0)
+gaussian: Any = bc.GaussianBandit(2, sd=1.0, prior=(0, 1))
 tables: Any = random_modes(3, seed=0)
 mdp: Any = chain_mdp(3)
 system = LinearSystem([[0.9]], [[1.0]], [[1.0]], [[1.0]])

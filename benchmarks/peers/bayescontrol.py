@@ -51,13 +51,18 @@ def changing(facts: Facts, seed: int) -> Arms:
 
 
 def gaussian(facts: Facts, seed: int) -> Arms:
-    """`GaussianBandit`."""
+    """`GaussianBandit`, which learns the scale of the rewards."""
     return Arms(GaussianBandit(facts.arms).agent(), seed)
 
 
+def gaussian_fixed(facts: Facts, seed: int) -> Arms:
+    """`GaussianBandit(..., sd=1, prior=(0, 1))`."""
+    return Arms(GaussianBandit(facts.arms, sd=1, prior=(0, 1)).agent(), seed)
+
+
 def gaussian_unknown_noise(facts: Facts, seed: int) -> Arms:
-    """`GaussianBandit(..., sd=None)`."""
-    return Arms(GaussianBandit(facts.arms, sd=None).agent(), seed)
+    """`GaussianBandit(..., sd=None, prior=(0, 1, 1, 1))`."""
+    return Arms(GaussianBandit(facts.arms, sd=None, prior=(0, 1, 1, 1)).agent(), seed)
 
 
 def linear(facts: Facts, seed: int) -> Arms:
@@ -74,6 +79,7 @@ PLAYERS: dict[str, Make] = {
     "BernoulliBandit": bernoulli,
     "changing": changing,
     "GaussianBandit": gaussian,
+    "GaussianBandit, sd=1": gaussian_fixed,
     "GaussianBandit, sd=None": gaussian_unknown_noise,
     "LinearBandit": linear,
     "LogisticBandit": logistic,

@@ -381,12 +381,20 @@ def family(name: str) -> tuple[Any, Any, Any]:
     found: dict[str, tuple[Any, Any, Any]] = {
         "tabular": (COINS.agent(), KrichevskyTrofimov(2), COINS.environment(0)),
         "bernoulli": (BernoulliBandit(2).agent(), COUNTS, Answers(win)),
-        "gaussian": (GaussianBandit(2).agent(), None, Answers(normal)),
-        "named arms": (GaussianBandit(["a", "b"]).agent(), None, Answers(normal)),
+        "gaussian": (GaussianBandit(2, sd=1, prior=(0, 1)).agent(), None, Answers(normal)),
+        "named arms": (
+            GaussianBandit(["a", "b"], sd=1, prior=(0, 1)).agent(),
+            None,
+            Answers(normal),
+        ),
         "changing bernoulli": (BernoulliBandit(2).changing().agent(), COUNTS, Answers(win)),
-        "changing gaussian": (GaussianBandit(2).changing().agent(), None, Answers(normal)),
+        "changing gaussian": (
+            GaussianBandit(2, sd=1, prior=(0, 1)).changing().agent(),
+            None,
+            Answers(normal),
+        ),
         "changing per arm": (
-            GaussianBandit(2).changing(per_arm=True).agent(),
+            GaussianBandit(2, sd=1, prior=(0, 1)).changing(per_arm=True).agent(),
             None,
             Answers(normal),
         ),

@@ -214,9 +214,9 @@ def test_invalid_true_parameters_are_refused(case: Case) -> None:
 
 #: Bandits with one arm, and true parameters that it cannot have.
 IMPOSSIBLE: list[tuple[Bandit, list[Any]]] = [
-    (GaussianBandit(1), [[1e200]]),
+    (GaussianBandit(1, sd=1, prior=(0, 1)), [[1e200]]),
     (
-        GaussianBandit(1, sd=None),
+        GaussianBandit(1, sd=None, prior=(0, 1, 1, 1)),
         [[[0, -1]], [[0, 1e200]], [[1e200, 1]], [[0, math.nan]], [[0]], [0]],
     ),
     (PoissonBandit(1), [[-1.0], [1e20], [math.inf], [math.nan], [[1.0]], ["x"]]),

@@ -190,7 +190,7 @@ def test_actions_have_their_exact_probabilities(exact: Case) -> None:
 @pytest.mark.parametrize(
     ("bandit", "cdf"),
     [
-        (GaussianBandit(20_000, prior=(3, 2)), lambda t: sc.ndtr((t - 3.0) / 2.0)),
+        (GaussianBandit(20_000, sd=1, prior=(3, 2)), lambda t: sc.ndtr((t - 3.0) / 2.0)),
         (  # scale² β/ακ = 1
             GaussianBandit(20_000, sd=None, prior=(3, 2, 1.5, 3)),
             lambda t: sc.stdtr(3.0, t - 3.0),

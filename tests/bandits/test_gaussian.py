@@ -29,7 +29,7 @@ def test_a_prior_is_given_as_mean_and_standard_deviation() -> None:
     belief = bandit.belief()
     belief.add("new", prior=(0, 10))
     assert belief.posterior()[2].tolist() == [0.0, 0.01]
-    assert GaussianBandit(1).prior.tolist() == [[0.0, 1.0]]
+    assert GaussianBandit(1, sd=1, prior=(0, 1)).prior.tolist() == [[0.0, 1.0]]
 
 
 def test_conjugate_and_grid_agree_with_known_variance() -> None:
@@ -143,7 +143,10 @@ def test_a_wrong_merge_is_detected() -> None:
 
 
 def test_merging_with_an_untrained_belief_changes_only_rounding() -> None:
-    for bandit in (GaussianBandit(1, sd=2.0, prior=(7, 3)), GaussianBandit(1, sd=None)):
+    for bandit in (
+        GaussianBandit(1, sd=2.0, prior=(7, 3)),
+        GaussianBandit(1, sd=None, prior=(0, 1, 1, 1)),
+    ):
         one = learned(bandit.belief(), REWARDS)
         before = one.posterior()
         one.merge(bandit.belief())
@@ -153,4 +156,4 @@ def test_merging_with_an_untrained_belief_changes_only_rounding() -> None:
 @pytest.mark.parametrize("sd", [0, -1, math.nan, math.inf, "wide", [1.0], 1e-200, 1e200])
 def test_an_invalid_standard_deviation_is_refused(sd: Any) -> None:
     with pytest.raises(InvalidPrior, match="sd="):
-        GaussianBandit(2, sd=sd)
+        GaussianBandit(2, sd=sd, prior=(0, 1))

@@ -170,7 +170,7 @@ def test_rewards_outside_the_support_are_refused(kind: Any, good: list[Any], bad
 
 
 def test_the_compiled_loop_raises_the_same_error_for_an_invalid_reward() -> None:
-    one, two, environment = UCB1(3), UCB1(3), GaussianBandit(3).draw(0)
+    one, two, environment = UCB1(3), UCB1(3), GaussianBandit(3, sd=1, prior=(0, 1)).draw(0)
     p, q = both_streams(0, 0), both_streams(0, 0)
     for agent, streams, probes in ((one, p, None), (two, q, READABLE_LOOP)):
         with pytest.raises(BadEvidence, match="UCB1 accepts a number from 0 to 1"):

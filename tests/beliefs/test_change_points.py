@@ -52,8 +52,10 @@ def context(rng: Any) -> Any:
 #: Problem, context, reward: random events of each family.
 FAMILIES: dict[str, tuple[Any, Callable[[Any], Any], Callable[[Any], Any]]] = {
     "bernoulli": (BernoulliBandit(ARMS), no_context, lambda rng: int(rng.integers(2))),
-    "gaussian": (GaussianBandit(ARMS, sd=0.5), no_context, lambda rng: rng.normal()),
-    "normal-gamma": (GaussianBandit(ARMS, sd=None), no_context, lambda rng: rng.normal()),
+    "gaussian": (GaussianBandit(ARMS, sd=0.5, prior=(0, 1)), no_context, lambda rng: rng.normal()),
+    "normal-gamma": (
+        GaussianBandit(ARMS, sd=None, prior=(0, 1, 1, 1)), no_context, lambda rng: rng.normal()
+    ),
     "poisson": (PoissonBandit(ARMS), no_context, lambda rng: int(rng.poisson(3.0))),
     "exponential": (ExponentialBandit(ARMS), no_context, lambda rng: rng.exponential()),
     "categorical": (
@@ -269,7 +271,11 @@ def test_dropped_starts_change_predictions_by_little(
 
 
 def test_the_compiled_loop_equals_the_python_loop() -> None:
-    for problem in (BernoulliBandit(4), GaussianBandit(3), CategoricalBandit(3, [0, 1, 5])):
+    for problem in (
+        BernoulliBandit(4),
+        GaussianBandit(3, sd=1, prior=(0, 1)),
+        CategoricalBandit(3, [0, 1, 5]),
+    ):
         changing = problem.changing(window=20, starts=12)
         fused, python = changing.agent(), changing.agent()
         world, copy = (changing.draw(3, rate=0.02, steps=300) for _ in range(2))
@@ -365,10 +371,17 @@ def enumerated(belief: Any, x: Any) -> dict[Any, float]:
     return total
 
 
+def with_arms(problem: Any, arms: list[str]) -> Any:
+    """Return the problem with other arms and the same prior for all of them."""
+    settings = {k: v for k, v in problem.settings().items() if k != "prior"}
+    if getattr(problem, "stated", None) is not None:
+        settings["prior"] = problem.stated
+    return type(problem)(**{**settings, "arms": arms})
+
+
 def belief_about_separate_arms(family: str, arms: list[str], steps: int) -> Any:
     problem, situation, reward = FAMILIES[family]
-    fixed = {k: v for k, v in problem.settings().items() if k not in ("arms", "prior")}
-    changing = type(problem)(arms, **fixed).changing(per_arm=True, hazards=[0.3, 0.02], starts=5)
+    changing = with_arms(problem, arms).changing(per_arm=True, hazards=[0.3, 0.02], starts=5)
     belief, rng = changing.belief(), np.random.default_rng(11)
     for _ in range(steps):
         belief.observe(situation(rng), arms[rng.integers(len(arms))], reward(rng))
@@ -449,9 +462,8 @@ def test_an_added_arm_is_an_arm_that_was_never_pulled(family: str, per_arm: bool
     problem, situation, reward = FAMILIES[family]
     options: dict[str, Any] = {"hazards": HAZARDS, "hazard_prior": HAZARD_PRIOR, "window": 5}
     grown = problem.changing(per_arm=per_arm, **options).belief()
-    three = {"arms": [*ARMS, "green"]}
-    settings = {k: v for k, v in problem.settings().items() if k != "prior"} | three
-    full = type(problem)(**settings).changing(per_arm=per_arm, **options).belief()
+    three = with_arms(problem, [*ARMS, "green"])
+    full = three.changing(per_arm=per_arm, **options).belief()
     for belief in (grown, full):
         for event in events(family):
             belief.observe(*event)

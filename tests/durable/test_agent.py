@@ -131,11 +131,27 @@ def test_a_sequential_agent_needs_feedback_before_its_next_decision(tmp_path: Pa
         assert agent.observe(d.id, (1.0, "away")) is False
 
 
+def test_a_pooled_bandit_takes_its_segment_with_every_decision() -> None:
+    model = named_model(
+        "shops", version=1, build=lambda: bc.BernoulliBandit(["A", "B"]).pooled().agent()
+    )
+    with open_agent(MEMORY, "shops", model, seed=1) as agent:
+        decisions = [agent.act(x) for x in ("de", "fr", "de", "it")]
+        for k in (3, 0, 2):  # late, in another order
+            assert agent.observe(decisions[k], 1)
+        assert sum((agent.act("de").probabilities or {}).values()) == pytest.approx(1.0)
+        assert replay(agent).drawn == 5
+        with pytest.raises(bc.errors.BadSituation, match="no segment"):
+            agent.act()
+
+
 # -- action probabilities --------------------------------------------------------------------------
 
 
 def test_an_agent_continues_if_its_probabilities_cannot_be_computed() -> None:
-    with open_agent(MEMORY, "shop", bc.GaussianBandit(["red", "blue"]), seed=1) as agent:
+    with open_agent(
+        MEMORY, "shop", bc.GaussianBandit(["red", "blue"], sd=1, prior=(0, 1)), seed=1
+    ) as agent:
         agent.observe(agent.act(), 1e20)
         d = agent.act()
         assert (d.probability, d.probabilities, agent.probabilities()) == (None, None, None)

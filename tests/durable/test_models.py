@@ -75,8 +75,7 @@ def test_every_kind_is_tested() -> None:
     ("stated", "implied"),
     [
         (BernoulliBandit(2, prior=(1, 1)), BernoulliBandit(2)),
-        (GaussianBandit(2, prior=(0, 1)), GaussianBandit(2)),
-        (GaussianBandit(2, sd=None, prior=(0, 1, 1, 1)), GaussianBandit(2, sd=None)),
+        (GaussianBandit(2, sd="learned", prior="learned"), GaussianBandit(2)),
         (PoissonBandit(2, prior=(1, 1)), PoissonBandit(2)),
         (ExponentialBandit(2, prior=(2, 1)), ExponentialBandit(2)),
         (CategoricalBandit(2, [0, 1], prior=(1, 1)), CategoricalBandit(2, [0, 1])),

@@ -88,8 +88,10 @@ def of_parametric_modes() -> Record:
 
 RECORDS: dict[str, Callable[[], Record]] = {
     "Bernoulli": lambda: of_bandit(bc.BernoulliBandit(["red", "blue"]), ["posterior", "situation"]),
-    "Gaussian": lambda: of_bandit(bc.GaussianBandit(3, sd=1.0), ["posterior"]),
-    "Gaussian, unknown spread": lambda: of_bandit(bc.GaussianBandit(3), ["posterior"]),
+    "Gaussian": lambda: of_bandit(bc.GaussianBandit(3, sd=1.0, prior=(0, 1)), ["posterior"]),
+    "Gaussian, unknown spread": lambda: of_bandit(
+        bc.GaussianBandit(3, sd=1, prior=(0, 1)), ["posterior"]
+    ),
     "Poisson": lambda: of_bandit(bc.PoissonBandit(["a", "b"])),
     "exponential": lambda: of_bandit(bandits.ExponentialBandit(2), ["posterior"]),
     "categorical": lambda: of_bandit(bandits.CategoricalBandit(2, values=[-1, 0, 10])),

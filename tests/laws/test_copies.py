@@ -20,7 +20,7 @@ import pytest
 
 import bayescontrol
 import bayescontrol_paper
-from bayescontrol import BernoulliBandit, LinearBandit, NaiveMixture, Stream
+from bayescontrol import BernoulliBandit, GaussianBandit, LinearBandit, NaiveMixture, Stream
 from bayescontrol._arrays import Arrays, FloatArray
 from bayescontrol._support.saved import Fixed, FixedPart, Part, Parts, Plain, Saved, plan_of
 from bayescontrol.alarms import Alarm, Guarded, KrichevskyTrofimov, RestartedAlarm
@@ -228,6 +228,12 @@ def with_added_arm(per_arm: bool) -> Any:
 
 EXAMPLES: dict[str, Example] = {
     "arms": on_levers(lambda: BernoulliBandit(2).belief()),
+    "arms with a learned scale": on_levers(lambda: GaussianBandit(2).belief()),
+    "arms with a learned prior": on_levers(lambda: BernoulliBandit(2, prior="learned").belief()),
+    "pooled arms": Example(lambda: BernoulliBandit(2).pooled().belief(), coin, lambda t: t % 3),
+    "agent of pooled arms": Example(
+        lambda: BernoulliBandit(2).pooled().agent(start="here"), coin, lambda t: t % 3
+    ),
     "changing arms": on_levers(lambda: BernoulliBandit(2).changing(**WINDOW).belief()),
     "arms that change separately": on_levers(
         lambda: BernoulliBandit(2).changing(per_arm=True, **WINDOW).belief()

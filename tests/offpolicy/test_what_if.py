@@ -230,7 +230,7 @@ def test_the_range_of_rewards_is_known_for_finitely_many_outcomes() -> None:
         (JointBandit([[0.9, 0.1], [0.1, 0.9]]), None, (0.0, 1.0)),
         (LogisticBandit(2, 1), [1.0], (0.0, 1.0)),
         (random_modes(2, observations=3, seed=1), None, (0.0, 2.0)),
-        (GaussianBandit(2), None, None),
+        (GaussianBandit(2, sd=1, prior=(0, 1)), None, None),
     ]
     for model, x, bounds in models:
         with open_agent("sqlite:///:memory:", "s", model, seed=2) as agent:

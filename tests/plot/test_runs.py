@@ -230,10 +230,23 @@ def mixed(belief: ChangingArmsBelief, m: FloatArray) -> FloatArray:
     return np.asarray(sum(p * stats.beta(*row).pdf(m) for p, row in parts))
 
 
+def student(belief: Any, m: FloatArray) -> FloatArray:
+    """Return the density of arm 0, the only one with rewards: Σ_ρ P(ρ) of a t density.
+
+    The prior of μ₀ is flat, so that the prior of m_0 is flat too, and ρ does not matter.
+    """
+    rewards = np.repeat([1.0, 0.0], [20, 10])
+    return np.asarray(stats.t(29, 20 / 30, rewards.std(ddof=1) / 30**0.5).pdf(m))
+
+
 #: The posterior density of arm 0 after 20 rewards of 1 and 10 of 0, from SciPy.
 FAMILIES: dict[str, tuple[Any, Callable[[Any, FloatArray], FloatArray]]] = {
     "bernoulli": (BernoulliBandit(2), lambda _, m: stats.beta(21, 11).pdf(m)),
-    "gaussian": (GaussianBandit(2, sd=1.0), lambda _, m: stats.norm(20 / 31, 31**-0.5).pdf(m)),
+    "gaussian": (
+        GaussianBandit(2, sd=1.0, prior=(0, 1)),
+        lambda _, m: stats.norm(20 / 31, 31**-0.5).pdf(m),
+    ),
+    "learned": (GaussianBandit(2), student),
     "poisson": (PoissonBandit(2), lambda _, m: stats.gamma(21, scale=1 / 31).pdf(m)),
     "changing": (BernoulliBandit(2).changing(), mixed),
     "per arm": (BernoulliBandit(2).changing(per_arm=True), lambda b, m: mixed(b._parts[0], m)),

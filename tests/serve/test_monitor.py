@@ -72,8 +72,9 @@ def test_agents_are_sent_at_once_and_then_every_second_with_their_decisions() ->
     ("problem", "observed"),
     [
         (bc.BernoulliBandit(2), [1, 0, 1]),
-        (bc.GaussianBandit(2, sd=1.0), [0.5, 1.5, -1.0]),
-        (bc.GaussianBandit(2, sd=None), [0.5, 1.5, -1.0]),
+        (bc.GaussianBandit(2), [0.5, 1.5, -1.0]),
+        (bc.GaussianBandit(2, sd=1.0, prior=(0, 1)), [0.5, 1.5, -1.0]),
+        (bc.GaussianBandit(2, sd=None, prior=(0, 1, 1, 1)), [0.5, 1.5, -1.0]),
         (bc.PoissonBandit(2), [3, 0, 1]),
         (bc.ExponentialBandit(2), [0.3, 2.0, 1.0]),
     ],

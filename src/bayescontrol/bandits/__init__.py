@@ -21,9 +21,13 @@ from bayescontrol.bandits.draws import DrawsBandit as DrawsBandit
 from bayescontrol.bandits.families import *  # noqa: F403 - one name for each family
 from bayescontrol.bandits.joint import JointBandit as JointBandit
 from bayescontrol.bandits.joint import LogitNormalBandit as LogitNormalBandit
+from bayescontrol.bandits.learned import LearnedArmsBelief as LearnedArmsBelief
 from bayescontrol.bandits.linear_belief import LinearBelief as LinearBelief
 from bayescontrol.bandits.linear_belief import LinearWeights as LinearWeights
 from bayescontrol.bandits.linear_belief import SharedLinearBelief as SharedLinearBelief
+from bayescontrol.bandits.pooled import Pooled as Pooled
+from bayescontrol.bandits.pooled import PooledBelief as PooledBelief
+from bayescontrol.bandits.pooled import SegmentMeans as SegmentMeans
 from bayescontrol.bandits.regression import GaussianNoise as GaussianNoise
 from bayescontrol.bandits.regression import LinearEnvironment as LinearEnvironment
 from bayescontrol.bandits.regression import Logit as Logit

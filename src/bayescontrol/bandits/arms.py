@@ -235,15 +235,15 @@ class ArmsBelief(HasArms[MeanRewards]):
 
     def sample(self, rng: StreamLike) -> MeanRewards:
         """Draw m ~ P(m | âo_<t): the mean reward of every active arm."""
+        kind, rows = self._rows_to_draw(rng)
         active, logs = self._roster.active, None
-        if self.compares_logs and kernels.arms.needs_logs(self.family.kind, self._rows, active):
+        if self.compares_logs and kernels.arms.needs_logs(kind, rows, active):
             kernels.arms.draw_logs(
-                self.family.kind, self.family.constants, self._rows, active, self._drawn,
-                self._logs, state_of(rng),
-            )  # fmt: skip
+                kind, self.family.constants, rows, active, self._drawn, self._logs, state_of(rng)
+            )
             logs = self._logs[active]
         else:
-            self._draw_all(rng)
+            self._draw_all(kind, rows, rng)
         self._last = MeanRewards(self.arms, self._drawn[active], logs)
         return self._last
 
@@ -255,16 +255,19 @@ class ArmsBelief(HasArms[MeanRewards]):
                 self._rows, self._cache, self._roster.active, self._undrawn, state_of(rng)
             )
         else:
-            j = self._draw_all(rng)
+            j = self._draw_all(*self._rows_to_draw(rng), rng)
         return self._roster.labels[j]
 
-    def _draw_all(self, rng: StreamLike) -> int:
+    def _rows_to_draw(self, rng: StreamLike) -> tuple[int, FloatArray]:
+        """Return the family and the rows from which mean rewards are drawn."""
+        return self.family.kind, self._rows
+
+    def _draw_all(self, kind: int, rows: FloatArray, rng: StreamLike) -> int:
         """Draw the mean reward of every active arm into `_drawn`; return the best arm's row."""
         draw = kernels.arms.draw_action if self.compares_logs else kernels.arms.largest_mean
         return draw(
-            self.family.kind, self.family.constants, self._rows, self._roster.active, self._drawn,
-            state_of(rng),
-        )  # fmt: skip
+            kind, self.family.constants, rows, self._roster.active, self._drawn, state_of(rng)
+        )
 
     def plain_event(self, x: Any, a: Any, o: Any) -> tuple[None, Any, float]:
         """Return a valid event in plain values, or raise an error."""
@@ -485,6 +488,6 @@ class ArmsBelief(HasArms[MeanRewards]):
         shown = ", ".join(f"{a} {means[a]:.4g} ({pulls[a]})" for a in leaders)
         more = ", …" if len(self) > 4 else ""
         return (
-            f"ArmsBelief({self.family!r}, {len(self)} arms after {self.count} observations: "
-            f"{shown}{more})"
+            f"{self.format_name}({self.family!r}, {len(self)} arms after {self.count} "
+            f"observations: {shown}{more})"
         )

@@ -20,9 +20,11 @@ from bayescontrol.bandits.arms import ArmsBelief, ArmsEnvironment, MeanRewards
 from bayescontrol.bandits.changing import changing_problem
 from bayescontrol.bandits.draws import DrawsBandit
 from bayescontrol.bandits.family import Family, FamilyKind
+from bayescontrol.bandits.learned import Learned, LearnedArmsBelief
+from bayescontrol.bandits.pooled import Pooled
 from bayescontrol.bandits.roster import Arms
 from bayescontrol.beliefs.changing_problem import Changing
-from bayescontrol.errors import InvalidTable, UnknownArm
+from bayescontrol.errors import InvalidTable, MissingCapability, UnknownArm
 from bayescontrol.rule import ControlRule
 from bayescontrol.schedules import Schedule, every_step
 from bayescontrol.seeding import SeedLike, as_stream
@@ -55,7 +57,8 @@ class Bandit:
     def belief(self, *, screening: bool = True) -> ArmsBelief:
         """Return a copy of the prior belief; see `ArmsBelief` for `screening`."""
         if screening not in self._prior_beliefs:  # building a belief is slower than a short run
-            self._prior_beliefs[screening] = ArmsBelief(
+            belief: Any = LearnedArmsBelief if isinstance(self.family, Learned) else ArmsBelief
+            self._prior_beliefs[screening] = belief(
                 self.family, list(self.labels), self.stated, screening=screening
             )
         return self._prior_beliefs[screening].copy()
@@ -88,7 +91,29 @@ class Bandit:
         >>> bool(metrics.regret(record, world)[-1] < 50)
         True
         """
+        if isinstance(self.family, Learned):
+            raise MissingCapability(
+                "a bandit that learns its prior cannot be changing: give a fixed one, such as "
+                "GaussianBandit(arms, sd=2, prior=(10, 5)).changing()"
+            )
         return changing_problem(self, per_arm, options)
+
+    def pooled(self) -> Pooled:
+        """Return the same arms in segments, such as countries, which learn from each other.
+
+        The situation is the segment. Arms of a new segment start from what all segments have
+        taught.
+
+        >>> from bayescontrol import BernoulliBandit
+        >>> BernoulliBandit(2).pooled()
+        BernoulliBandit(Bernoulli(), 2 arms).pooled()
+        """
+        if self.stated is not None or not hasattr(self.family, "for_segments"):
+            raise MissingCapability(
+                f"{self!r} cannot be pooled: use BernoulliBandit(arms), PoissonBandit(arms) or "
+                "GaussianBandit(arms) without a prior, which the segments teach"
+            )
+        return Pooled(self, self.family.for_segments())
 
     def environment(self, truth: ArrayLike | Mapping[Any, Any]) -> ArmsEnvironment:
         """Return a world with these true parameters: for Bernoulli arms, the biases.

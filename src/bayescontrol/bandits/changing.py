@@ -9,7 +9,7 @@ the arms are independent.
 from collections.abc import Hashable, Mapping, Sequence
 from operator import index
 from types import SimpleNamespace
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from bayescontrol._support.saved import Parts, Plain, damaged, declare
 from bayescontrol._support.values import distinct_texts, pack
 from bayescontrol.bandits.arms import ArmsBelief, MeanRewards, arms_loop
 from bayescontrol.bandits.best_arm import Mixture
+from bayescontrol.bandits.family import TAILS, mixed_quantiles
 from bayescontrol.bandits.linear_belief import LinearBelief, LinearWeights
 from bayescontrol.bandits.regression import Prior
 from bayescontrol.bandits.roster import HasArms, Roster
@@ -27,9 +28,6 @@ from bayescontrol.beliefs.changing_problem import Changing
 from bayescontrol.errors import BadEvidence, InvalidPrior
 from bayescontrol.protocols import MISSING, PosteriorMeasure
 from bayescontrol.seeding import Stream, StreamLike
-
-#: The quantiles from which those of a mixture are interpolated.
-_TAILS: Final = 1.0 / (1.0 + np.exp(np.linspace(12.0, -12.0, 401)))
 
 
 class ArmSegments(ArraySegments):
@@ -164,13 +162,8 @@ class ChangingArmsBelief(ChangePointBelief, HasArms[Any]):
 
     def mean_quantiles(self, tails: FloatArray, x: object = None) -> dict[Hashable, FloatArray]:
         """Return quantiles of the mean reward of every active arm: F = Σ_s P(s | âo_<t) F_s."""
-        segments = [(p, belief.mean_quantiles(_TAILS, x)) for p, belief in self.components()]
-        quantiles = {}
-        for a in self.arms:
-            m = np.unique(np.concatenate([q[a] for _, q in segments]))
-            F = np.sum([p * np.interp(m, q[a], _TAILS, 0.0, 1.0) for p, q in segments], axis=0)
-            quantiles[a] = np.interp(tails, F, m)
-        return quantiles
+        segments = [(p, belief.mean_quantiles(TAILS, x)) for p, belief in self.components()]
+        return {a: mixed_quantiles([(p, q[a]) for p, q in segments], tails) for a in self.arms}
 
     def posterior_summary(self) -> dict[str, dict[str, Any]]:
         """Return the mean and the number of rewards of every arm."""

@@ -9,6 +9,8 @@ r_j and f_j count the pulls of arm j with and without a reward. For K known valu
     α_jk ← α_jk + 1 if o = v_k          mean reward m_j = Σ_k v_k p_jk
 """
 
+from collections.abc import Iterable
+from itertools import product
 from typing import Any, ClassVar, Final
 
 import numpy as np
@@ -27,6 +29,7 @@ from bayescontrol.bandits.family import (
     true_rows,
     zero_or_one,
 )
+from bayescontrol.bandits.learned import Learned, with_prior
 from bayescontrol.bandits.roster import Arms
 from bayescontrol.errors import InvalidPrior, InvalidTable
 from bayescontrol.kernels.families import number
@@ -35,7 +38,11 @@ from bayescontrol.seeding import Stream
 _BERNOULLI: Final = FamilyKind(
     "bernoulli-bandit",
     "Arms that pay 0 or 1.",
-    settings_of("[α, β]", "Beta(α, β) over the bias of an arm. Default: [1, 1]."),
+    settings_of(
+        '[α, β], or "learned"',
+        "Beta(α, β) over the bias of an arm. Default: [1, 1]. Learned: α and β are learned from "
+        "all arms.",
+    ),
     example={"arms": ["red", "blue"], "prior": [1, 1]},
     observation=1,
     feedback="0 or 1",
@@ -44,6 +51,21 @@ _BERNOULLI: Final = FamilyKind(
     refused=(2, -1, 0.5),
     table=(TableRow("arms", "0 or 1", "bias ~ Beta(1, 1)", "biases"),),
 )
+#: The smallest α and β of a learned prior: Jeffreys' prior. With less, most biases are near 0 or 1.
+LEAST: Final = 0.5
+
+
+def _beta_grid(odds: Iterable[float], strengths: Iterable[float]) -> FloatArray:
+    """Return the rows (α, β) with these odds α/β and strengths α + β that are not below `LEAST`."""
+    pairs = product(odds, strengths)
+    rows = [(n * odds / (1.0 + odds), n / (1.0 + odds)) for odds, n in pairs]
+    return np.array([row for row in rows if min(row) >= LEAST])
+
+
+#: Values of (α, β) of a learned prior: odds and strengths in steps of 4, with the uniform prior.
+LEARNED_BETA: Final = _beta_grid(4.0 ** np.arange(-3.0, 4.0), (2.0, 8.0, 32.0, 128.0))
+#: The same for segments: many of them tell the prior of an arm more precisely.
+POOLED_BETA: Final = _beta_grid(2.0 ** np.arange(-6.0, 6.5, 0.5), (2.0, 8.0, 32.0, 128.0, 512.0))
 
 
 class Bernoulli(Family):
@@ -95,15 +117,25 @@ class Bernoulli(Family):
         """Add the counts of `one` and `two`; the prior counts once."""
         return one + two - prior
 
+    def for_segments(self) -> Learned:
+        """Return the family with a prior that the segments of an arm share."""
+        return Learned(self, POOLED_BETA, _totals)
+
     def format_text(self) -> str:
         """The name of the family in stored data, which is part of the format."""
         return "Bernoulli()"
+
+
+def _totals(counts: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the number of rewards of 1 and of all rewards."""
+    return counts[:, 0], counts.sum(1)
 
 
 class BernoulliBandit(Bandit):
     """N arms that pay 0 or 1, with Beta priors over their biases; for Thompson sampling.
 
     `arms` is the number of arms or a list of names, `prior` one (α, β) for all arms or one per arm.
+    With `prior="learned"` the arms share α and β, which are learned from the rewards of all arms.
 
     >>> bandit = BernoulliBandit(["red", "blue"])
     >>> agent = bandit.agent()
@@ -119,8 +151,8 @@ class BernoulliBandit(Bandit):
 
     model_kind: ClassVar[FamilyKind] = _BERNOULLI
 
-    def __init__(self, arms: Arms, prior: ArrayLike | None = None) -> None:
-        super().__init__(Bernoulli(), arms, prior)
+    def __init__(self, arms: Arms, prior: ArrayLike | str | None = None) -> None:
+        super().__init__(*with_prior(Bernoulli(), arms, prior, LEARNED_BETA, _totals))
 
 
 #: The largest reward of a categorical arm: sums of rewards times weights must not overflow.

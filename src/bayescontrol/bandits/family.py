@@ -8,7 +8,7 @@ family adds names, defaults, checks and densities, and describes itself by a `Fa
 """
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, Protocol
 
@@ -23,6 +23,8 @@ from bayescontrol.seeding import Stream
 
 #: The largest reward that is a count: not every larger whole number is a double.
 LARGEST_COUNT: Final = 2.0**53
+#: The quantiles from which those of a mixture are interpolated.
+TAILS: Final = 1.0 / (1.0 + np.exp(np.linspace(12.0, -12.0, 401)))
 
 
 class TableRow(NamedTuple):
@@ -137,6 +139,18 @@ class Intervals(Protocol):
 
     def interval(self, rows: FloatArray, tails: FloatArray) -> FloatArray:
         """The m with P(m_j ≤ m | past) = p for each p of `tails`, shape (arms, tails)."""
+
+
+def mixed_quantiles(
+    components: Sequence[tuple[float, FloatArray]], tails: FloatArray
+) -> FloatArray:
+    """Return the m with F(m) = p for each p of `tails`, where F = Σ_s p_s F_s.
+
+    A component is p_s with the quantiles of F_s at `TAILS`.
+    """
+    m = np.unique(np.concatenate([q for _, q in components]))
+    F = np.sum([p * np.interp(m, q, TAILS, 0.0, 1.0) for p, q in components], axis=0)
+    return np.asarray(np.interp(tails, F, m))
 
 
 def parameter_rows(

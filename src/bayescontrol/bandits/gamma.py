@@ -27,6 +27,7 @@ from bayescontrol.bandits.family import (
     settings_of,
     true_rows,
 )
+from bayescontrol.bandits.learned import Learned, with_prior
 from bayescontrol.bandits.roster import Arms
 from bayescontrol.kernels.families import number
 from bayescontrol.seeding import Stream
@@ -36,7 +37,11 @@ LARGEST_TIME: Final = 1e150
 _POISSON: Final = FamilyKind(
     "poisson-bandit",
     "Arms that pay counts.",
-    settings_of("[a, b]", "Gamma(a, rate b) over the mean of an arm. Default: [1, 1]."),
+    settings_of(
+        '[a, b], or "learned"',
+        "Gamma(a, rate b) over the mean of an arm. Default: [1, 1]. Learned: a and b are learned "
+        "from all arms.",
+    ),
     example={"arms": ["short", "long"]},
     observation=3,
     feedback="a whole number, 0 or more",
@@ -47,13 +52,30 @@ _POISSON: Final = FamilyKind(
 _EXPONENTIAL: Final = FamilyKind(
     "exponential-bandit",
     "Arms that pay exponentially distributed amounts, waiting times for example.",
-    settings_of("[a, b]", "Gamma(a, rate b) over 1 / mean of an arm. Default: [2, 1]."),
+    settings_of(
+        '[a, b], or "learned"',
+        "Gamma(a, rate b) over 1 / mean of an arm. Default: [2, 1]. Learned: a and b are learned "
+        "from all arms.",
+    ),
     example={"arms": ["short", "long"]},
     observation=0.7,
     feedback="a number, 0 or more",
     truth=[1.0, 2.0],
     refused=(-1e-9, 1e200),
     table=(TableRow("arms", "a number from 0 up", "1/mean ~ Gamma(2, 1)", "means"),),
+)
+#: Values of (a, b) of a learned prior: the mean a/b from 4^-4 to 4^6, and the shape a, by which the
+#: means of the arms differ by a factor of about 1 + 1/√a. The default (1, 1) is among them.
+LEARNED_POISSON: Final = np.array(
+    [(a, a / 4.0**k) for k in range(-4, 7) for a in (1.0, 4.0, 16.0, 64.0)]
+)
+#: The same for segments: many of them tell the prior of an arm more precisely.
+POOLED_POISSON: Final = np.array(
+    [(a, a / 2.0**k) for k in range(-8, 13) for a in (1.0, 4.0, 16.0, 64.0, 256.0)]
+)
+#: The same for exponential arms: the mean b/(a - 1) from 8^-6 to 8^6, with the default (2, 1).
+LEARNED_EXPONENTIAL: Final = np.array(
+    [(a, (a - 1.0) * 8.0**k) for k in range(-6, 7) for a in (2.0, 4.0, 16.0, 64.0)]
 )
 
 
@@ -99,6 +121,10 @@ class Poisson(Family):
         from scipy import special  # type: ignore[import-untyped]
 
         return np.asarray(special.gammaincinv(rows[:, :1], tails) / rows[:, 1:])
+
+    def for_segments(self) -> Learned:
+        """Return the family with a prior that the segments of an arm share."""
+        return Learned(self, POOLED_POISSON, _totals)
 
     def format_text(self) -> str:
         """The name of the family in stored data, which is part of the format."""
@@ -156,10 +182,21 @@ class Exponential(Family):
         return "Exponential()"
 
 
+def _totals(sums: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the sum of the counts and the number of pulls."""
+    return sums[:, 0], sums[:, 1]
+
+
+def _totals_of_amounts(sums: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the sum of the amounts and the number of pulls."""
+    return sums[:, 1], sums[:, 0]
+
+
 class PoissonBandit(Bandit):
     """N arms that pay counts, with Gamma(a, rate b) priors over their means.
 
-    `prior` is one pair (a, b) for all arms, or one pair per arm, by default (1, 1).
+    `prior` is one pair (a, b) for all arms, or one pair per arm, by default (1, 1). With
+    `prior="learned"` the arms share a and b, which are learned from the rewards of all arms.
 
     `arms` is the number of arms or their names.
 
@@ -174,15 +211,15 @@ class PoissonBandit(Bandit):
 
     model_kind: ClassVar[FamilyKind] = _POISSON
 
-    def __init__(self, arms: Arms, prior: ArrayLike | None = None) -> None:
-        super().__init__(Poisson(), arms, prior)
+    def __init__(self, arms: Arms, prior: ArrayLike | str | None = None) -> None:
+        super().__init__(*with_prior(Poisson(), arms, prior, LEARNED_POISSON, _totals))
 
 
 class ExponentialBandit(Bandit):
     """N arms that pay exponential amounts; `environment` takes their means.
 
     `prior` is one pair (a, b) for all arms, or one pair per arm, by default (2, 1): the rate
-    θ = 1/m is Gamma(a, rate b).
+    θ = 1/m is Gamma(a, rate b). With `prior="learned"` the arms share a and b, which are learned.
 
     `arms` is the number of arms or their names.
 
@@ -197,5 +234,6 @@ class ExponentialBandit(Bandit):
 
     model_kind: ClassVar[FamilyKind] = _EXPONENTIAL
 
-    def __init__(self, arms: Arms, prior: ArrayLike | None = None) -> None:
-        super().__init__(Exponential(), arms, prior)
+    def __init__(self, arms: Arms, prior: ArrayLike | str | None = None) -> None:
+        grid, totals = LEARNED_EXPONENTIAL, _totals_of_amounts
+        super().__init__(*with_prior(Exponential(), arms, prior, grid, totals))

@@ -1,5 +1,6 @@
-"""Gaussian rewards with known or unknown variance.
+"""Gaussian rewards, with location, spread and noise learned, or with a prior of your own.
 
+    learned       o ~ N(m, σ²)      m ~ N(μ₀, ρ²σ²)      p(μ₀, σ) ∝ 1/σ,  ρ on a grid
     σ known       o ~ N(m, σ²)      m ~ N(μ, 1/λ)
                   λ ← λ + 1/σ²      μ ← μ + (o - μ) / σ²λ
     σ unknown     o ~ N(m, 1/τ)     τ ~ Gamma(α, rate β),  m ~ N(μ, 1/κτ)
@@ -7,15 +8,17 @@
                   κ ← κ + 1                        α ← α + ½
                   m is Student's t: 2α degrees of freedom, location μ, scale √(β/ακ)
 
-Means and standard deviations are limited to 1e150, so that their squares are finite.
+`kernels.learned` has the posterior of the first. Means and standard deviations are limited to
+1e150, so that their squares are finite.
 """
 
 import math
-from typing import Any, ClassVar, Final
+from functools import lru_cache
+from typing import Any, ClassVar, Final, cast
 
 import numpy as np
 
-from bayescontrol._arrays import ArrayLike, FloatArray, require_between
+from bayescontrol._arrays import ArrayLike, FloatArray, IntArray, as_numbers, require_between
 from bayescontrol._support.description import SettingDoc
 from bayescontrol.bandits.bandit import Bandit
 from bayescontrol.bandits.best_arm import Mixture, normal_best, student_best
@@ -28,6 +31,7 @@ from bayescontrol.bandits.family import (
     settings_of,
     true_rows,
 )
+from bayescontrol.bandits.learned import NEGLIGIBLE, Learned, is_learned
 from bayescontrol.bandits.roster import Arms
 from bayescontrol.errors import InvalidPrior, QuadratureFailed
 from bayescontrol.kernels.families import number
@@ -37,16 +41,20 @@ from bayescontrol.seeding import Stream
 LARGEST: Final = 1e150
 #: The smallest α with exact action probabilities: half of `kernels.quadrature.LEAST_NU`.
 LEAST_ALPHA: Final = 0.125
+#: The values of ρ, the spread of the mean rewards over the noise. If arms differ by a sixteenth of
+#: the noise, each needs hundreds of pulls; above sixteen, one pull tells the mean.
+RATIOS: Final = 2.0 ** np.arange(-4.0, 5.0)
 _KIND: Final = FamilyKind(
     "gaussian-bandit",
     "Arms that pay a number with Gaussian noise.",
     settings_of(
-        "[mean, sd] if the noise is known, else [μ, κ, α, β]",
-        "The mean reward of an arm, on the scale of your rewards: N(mean, sd²), default [0, 1]; or "
-        "normal-gamma, default [0, 1, 1, 1].",
+        '"learned"; or [mean, sd] if the noise is known, else [μ, κ, α, β]',
+        "The mean reward of an arm, on the scale of your rewards: N(mean, sd²), or normal-gamma. "
+        'Default: "learned"; give both sd and prior, or neither.',
         sd=SettingDoc(
-            "number or null",
-            "Standard deviation σ of the noise; null: unknown, learned for each arm. Default: 1.",
+            '"learned", number or null',
+            "Standard deviation σ of the noise; null: unknown, different for each arm. Default: "
+            '"learned", the same for all arms.',
         ),
     ),
     example={"arms": ["red", "blue"], "sd": 2.0, "prior": [10, 5]},
@@ -55,11 +63,17 @@ _KIND: Final = FamilyKind(
     truth=[10.0, 12.0],
     refused=(1e200, -1e200),
     table=(
-        TableRow("arms, sd=1", "any number, known sd", "(0, 1): mean and sd of the mean", "means"),
+        TableRow("arms", "any number", "learned, with the noise", "rows (mean, sd)"),
         TableRow(
-            "arms, sd=None",
-            "any number, sd unknown",
-            "normal-gamma (0, 1, 1, 1)",
+            "arms, sd=2, prior=(10, 5)",
+            "any number, known sd",
+            "to be given: mean and sd of the mean",
+            "means",
+        ),
+        TableRow(
+            "arms, sd=None, prior=(0, 1, 1, 1)",
+            "any number, an unknown sd for each arm",
+            "to be given: normal-gamma",
             "rows (mean, sd)",
         ),
     ),
@@ -252,25 +266,181 @@ class NormalGamma(_GaussianFamily):
         return "NormalGamma()"
 
 
+def _totals(T: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the sum and the number of rewards of each arm, from (mean, n, n/2, M/2)."""
+    return T[:, 0] * T[:, 1], T[:, 1]
+
+
+class LearnedGaussian(Learned):
+    """Rewards N(m, σ²) with one σ; the means are N(μ₀, ρ²σ²). μ₀, σ and ρ are learned.
+
+    >>> LearnedGaussian().prior(None, 1).tolist()  # the statistics of an arm without rewards
+    [[0.0, 0.0, 0.0, 0.0]]
+    """
+
+    model_kind: ClassVar[FamilyKind] = _KIND
+
+    def __init__(self) -> None:
+        super().__init__(NormalGamma(), 1.0 / RATIOS[:, None] ** 2, _totals)
+        self.kind_of_rows = number("gaussian")
+
+    def group_grid(self) -> FloatArray:
+        """Return the grid of λ = 1/ρ²."""
+        return self.grid
+
+    def settings(self) -> dict[str, Any]:
+        """Return "learned", as logs store it."""
+        return {"sd": "learned", "prior": "learned"}
+
+    def for_segments(self) -> Learned:
+        """Return this family: the segments of an arm share a location, a spread and a noise."""
+        return self
+
+    def rows(self, saved: ArrayLike, arms: int) -> FloatArray:
+        """Return saved statistics (mean, n, n/2, M/2); raise InvalidPrior if they are invalid."""
+        rows = as_numbers(saved, "the statistics of the arms", InvalidPrior)
+        if rows.shape != (arms, 4) or not (
+            (np.abs(rows[:, 0]) <= LARGEST).all()
+            and np.isfinite(rows).all()
+            and (rows[:, 1:] >= 0.0).all()
+        ):
+            raise InvalidPrior(f"the statistics of {arms} arms are {rows.tolist()}")
+        return rows
+
+    def draw_truth(self, prior: FloatArray, rng: Stream) -> FloatArray:
+        """Raise InvalidPrior: the prior has no scale to draw from."""
+        raise InvalidPrior(
+            "the learned prior of Gaussian arms is flat on the location and the scale of rewards, "
+            "so no world can be drawn from it: use environment([[mean, sd], …]), or "
+            "GaussianBandit(arms, sd=2, prior=(10, 5))"
+        )
+
+    def merged(self, prior: FloatArray, one: FloatArray, two: FloatArray) -> FloatArray:
+        """Add the statistics by Chan's formula."""
+        with np.errstate(invalid="ignore"):
+            both = NormalGamma().merged(prior, one, two)
+        return np.where(one[:, 1:2] + two[:, 1:2], both, 0.0)
+
+    def best(self, group: Any, rows: FloatArray, active: IntArray) -> FloatArray:
+        """P(m_j is the largest) = Σ_ρ P(ρ) E P(m_j is the largest | ρ, σ, μ₀).
+
+        With q = √S/σ, which is χ with n - 1 degrees of freedom, and z = √V (μ₀ - μ̂)/σ, which is
+        normal, the means in units of σ are independent, with variances 1/(n_j + λ) and means
+        q (μ_j - μ̂)/√S + z λ/(n_j + λ)/√V. A shift of all means changes nothing; the one that is
+        used makes their dependence on z weak. Gauss rules for q and z have an error of about 1e-7.
+        """
+        n = group.statistics[:, 1].sum()
+        probable = np.flatnonzero(group.w > NEGLIGIBLE)
+        P = np.zeros(len(active))
+        for h in probable:
+            location, V, S = group.shared[h]
+            precision = group.statistics[active, 1] + group.grid[h, 0]
+            by_location = group.grid[h, 0] / precision
+            by_location -= (precision @ by_location) / precision.sum()
+            slope = by_location / math.sqrt(V)
+            steepest = float((np.abs(slope) * np.sqrt(precision)).max())
+            q, p_q = chi_rule(int(n) - 1)
+            z, p_z = normal_rule(4 + math.ceil(12.0 * steepest + 10.0 * steepest**4))
+            centre = (rows[h, active, 0] - location) / math.sqrt(S)
+            means = q[:, None, None] * centre + z[:, None] * slope
+            best = normal_best(means, 1.0 / np.sqrt(precision))
+            P += group.w[h] * np.einsum("i,k,ikj->j", p_q, p_z, best)
+        return np.asarray(P / P.sum())
+
+    def scales(self, group: Any) -> dict[str, float]:
+        """Return estimates of μ₀, of the noise σ and of the spread ρσ of the means."""
+        location, _, S = group.shared.T
+        noise = np.sqrt(S / max(group.statistics[:, 1].sum() - 1.0, 1.0))
+        return {
+            "location": float(group.w @ location),
+            "noise": float(group.w @ noise),
+            "spread": float(group.w @ (noise * RATIOS)),
+        }
+
+
+def gauss_rule(x: FloatArray, w: FloatArray, nodes: int) -> tuple[FloatArray, FloatArray]:
+    """Return nodes and weights of Gauss's rule for the distribution with weights w at points x.
+
+    They are the eigenvalues of the recurrence of its orthogonal polynomials (Golub & Welsch).
+
+    >>> gauss_rule(np.array([0.0, 1.0, 2.0]), np.array([0.25, 0.5, 0.25]), 1)
+    (array([1.]), array([1.]))
+    """
+    matrix, last, polynomial, norm = np.zeros((nodes, nodes)), 0.0 * x, np.sqrt(w), 0.0
+    for k in range(nodes):
+        matrix[k, k] = x @ polynomial**2
+        following = (x - matrix[k, k]) * polynomial - norm * last
+        norm = math.sqrt(following @ following)
+        if k + 1 < nodes:
+            matrix[k, k + 1] = matrix[k + 1, k] = norm
+            last, polynomial = polynomial, following / norm
+    points, vectors = np.linalg.eigh(matrix)
+    return points, vectors[0] ** 2
+
+
+@lru_cache(maxsize=64)
+def chi_rule(nu: int) -> tuple[FloatArray, FloatArray]:
+    """Return Gauss's rule for the χ distribution with ν degrees of freedom, 28 nodes to 5.
+
+    >>> q, p = chi_rule(4)
+    >>> round(float(p @ q**2), 9)
+    4.0
+    """
+    x, w = np.polynomial.legendre.leggauss(160)
+    low, high = max(0.0, math.sqrt(nu) - 10.0), math.sqrt(nu) + 10.0
+    x = low + (high - low) * (x + 1.0) / 2.0
+    log_density = (nu - 1.0) * np.log(x / math.sqrt(nu)) - (x * x - nu) / 2.0
+    w = w * np.exp(log_density - log_density.max())
+    return gauss_rule(x, w / w.sum(), 4 + math.ceil(24.0 / math.sqrt(nu)))
+
+
+@lru_cache(maxsize=64)
+def normal_rule(nodes: int) -> tuple[FloatArray, FloatArray]:
+    """Return the Gauss-Hermite rule for N(0, 1)."""
+    z, w = np.polynomial.hermite_e.hermegauss(nodes)
+    return z, w / w.sum()
+
+
 class GaussianBandit(Bandit):
     """N arms that pay a number with Gaussian noise.
 
-    With `sd` the standard deviation of the noise is known, and `prior` is the mean and the
-    standard deviation of an arm's mean reward, by default (0, 1). With `sd=None` the noise is
-    learned for each arm, and `prior` is (μ, κ, α, β), by default (0, 1, 1, 1): see `NormalGamma`.
-    Give one prior for all arms, or one per arm, on the scale of your rewards.
+    By default the scale of the rewards is learned: the noise, the location of the mean rewards and
+    their spread. The agent then acts in the same way in any unit of reward. Until two rewards
+    differ, it chooses uniformly.
+
+    Or give both `sd` and `prior`. With a number for `sd` the noise is known, and `prior` is the
+    mean and the standard deviation of an arm's mean reward. With `sd=None` each arm has an unknown
+    noise of its own, and `prior` is (μ, κ, α, β): see `NormalGamma`. Give one prior for all arms,
+    or one per arm, on the scale of your rewards.
 
     `arms` is the number of arms or their names.
 
+    >>> agent = GaussianBandit(["red", "blue"]).agent()
+    >>> for arm, reward in (("red", 1.0), ("blue", 5.0), ("red", 2.0), ("blue", 4.0)):
+    ...     agent.observe(arm, reward)
+    >>> agent.action_probabilities()["blue"] > 0.9
+    True
     >>> agent = GaussianBandit(["red", "blue"], sd=1.0, prior=(0, 1)).agent()
     >>> agent.observe("red", 2.0)
     >>> agent.belief.expected()
     {'red': 1.0, 'blue': 0.0}
-    >>> GaussianBandit(2, sd=None).environment([[10, 1], [10.5, 3]])
+    >>> GaussianBandit(2, sd=None, prior=(0, 1, 1, 1)).environment([[10, 1], [10.5, 3]])
     ArmsEnvironment(NormalGamma(), means 0: 10, 1: 10.5)
     """
 
     model_kind: ClassVar[FamilyKind] = _KIND
 
-    def __init__(self, arms: Arms, sd: float | None = 1.0, prior: ArrayLike | None = None) -> None:
-        super().__init__(NormalGamma() if sd is None else GaussianRewards(sd), arms, prior)
+    def __init__(
+        self, arms: Arms, sd: float | str | None = "learned", prior: ArrayLike | str = "learned"
+    ) -> None:
+        both = is_learned("sd", sd), is_learned("prior", prior)
+        if all(both):
+            super().__init__(LearnedGaussian(), arms)
+            return
+        if any(both) or prior is None:
+            raise InvalidPrior(
+                f"sd={sd!r} with prior={prior!r}: give both, as sd=2, prior=(10, 5) or sd=None, "
+                "prior=(0, 1, 1, 1), or neither: then both are learned"
+            )
+        family = NormalGamma() if sd is None else GaussianRewards(cast("float", sd))
+        super().__init__(family, arms, prior)

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
         gibbs_learned,
         gittins,
         kalman,
+        learned,
         lqr,
         mdp,
         parametric,

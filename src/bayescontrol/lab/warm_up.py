@@ -70,13 +70,15 @@ def _streams() -> None:
 def _bandits() -> None:
     problems: tuple[tuple[Any, Any], ...] = (
         *((make(**make.model_kind.example), make.model_kind.truth) for make in bandits.FAMILIES),
-        (bandits.GaussianBandit(2, sd=None), [[0.0, 1.0], [1.0, 2.0]]),
+        (bandits.GaussianBandit(2, sd=None, prior=(0, 1, 1, 1)), [[0.0, 1.0], [1.0, 2.0]]),
         (bandits.BernoulliBandit(40), np.linspace(0.1, 0.9, 40)),
         (bandits.LogitNormalBandit([0.0, 0.0], np.eye(2), particles=20), [0.2, 0.7]),
     )
     for bandit, truth in problems:
         _run(bandit.agent, bandit.environment(truth))
         bandit.draw(0)
+    learned = bandits.GaussianBandit(2, sd=1, prior=(0, 1))
+    _run(learned.agent, learned.environment([[0.0, 1.0], [1.0, 2.0]]))
 
 
 def _contexts() -> None:

@@ -91,7 +91,8 @@ def arms(agent: object, ax: "Axes | None" = None, *, x: object = None) -> Plot:
     """Draw the posterior of the mean reward of each arm of a bandit agent.
 
     Up to seven arms are drawn as densities, more as medians with 95 % intervals. Arms with contexts
-    are drawn in context `x`, by default the agent's current one.
+    are drawn in context `x`, by default the agent's current one. If the prior is learned, a note
+    shows the learned scales.
 
     >>> from bayescontrol import BernoulliBandit
     >>> agent = BernoulliBandit(["red", "blue"]).agent()
@@ -107,15 +108,18 @@ def arms(agent: object, ax: "Axes | None" = None, *, x: object = None) -> Plot:
     if not is_bandit or np.isnan(list(quantiles.values())).any():
         raise MissingCapability(
             f"{agent!r} has no known posterior of the mean reward of each arm: pass the agent of "
-            "another bandit, or use plot.posterior(record) for a belief over finitely many modes"
+            "another bandit, or use plot.posterior(record) for a belief over finitely many modes; "
+            "a bandit that learns its scale has none until two rewards differ"
         )
     names = distinct_texts(quantiles)
+    scales = belief.scales() if hasattr(belief, "scales") else {}
+    notes = [", ".join(f"{name} {value:.3g}" for name, value in scales.items())] if scales else []
     if len(names) > _LINES:
         tails = 0.025, 0.5, 0.975
         low, y, high = np.array([np.interp(tails, _TAILS, m) for m in quantiles.values()]).T
         j = np.arange(len(names))
         series = [Series("median, 95 % interval", j, y, low, high, kind="points")]
-        drawn = figures.draw(Panel(_ARMS, "arm", "mean reward", series), ax)
+        drawn = figures.draw(Panel(_ARMS, "arm", "mean reward", series, notes=notes), ax)
         drawn.axes[0].set_xticks(j, list(names.values()), rotation=90)
         return drawn
     series = []
@@ -124,7 +128,7 @@ def arms(agent: object, ax: "Axes | None" = None, *, x: object = None) -> Plot:
             f = np.diff(_TAILS) / np.diff(m)
         middle = (m[1:] + m[:-1]) / 2
         series.append(Series(names[arm], middle, f, 0.0 * f, f, dash=line_dash(k)))
-    panel = Panel(_ARMS, "mean reward", "posterior density", series, ylim=(0.0, None))
+    panel = Panel(_ARMS, "mean reward", "posterior density", series, notes=notes, ylim=(0.0, None))
     return figures.draw(panel, ax)
 
 

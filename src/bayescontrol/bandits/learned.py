@@ -1,0 +1,322 @@
+"""Arms whose prior is learned: they share hyperparameters h, which all rewards inform.
+
+    P(h | âo_<t) ∝ P(h) Π_j P(rewards of arm j | h)           h on a grid, P(h) uniform
+    P(m | âo_<t) = Σ_h P(h | âo_<t) Π_j P(m_j | rewards of arm j, h)
+    P(a | âo_<t) = Σ_h P(h | âo_<t) P(m_a is the largest | âo_<t, h)
+
+Drawing a mode draws h, then the mean reward of every arm from the conjugate posterior given h.
+`kernels.learned` has the equations. The evidence is a function of the sums that each arm keeps of
+its rewards, so feedback may come late and in any order, and beliefs merge.
+"""
+
+import math
+from collections.abc import Callable, Hashable
+from typing import Any, ClassVar, Final
+
+import numpy as np
+
+from bayescontrol import kernels
+from bayescontrol._arrays import ArrayLike, FloatArray, IntArray, as_numbers
+from bayescontrol._mode_queries import has
+from bayescontrol.bandits.arms import ArmsBelief, arms_loop
+from bayescontrol.bandits.family import TAILS, Family, FiniteRewards, mixed_quantiles
+from bayescontrol.bandits.roster import Arms
+from bayescontrol.errors import BadEvidence, InvalidPrior, MissingCapability
+from bayescontrol.seeding import Stream, StreamLike, state_of
+
+#: Hyperparameters with a smaller posterior probability are left out of P(a | past).
+NEGLIGIBLE: Final = 1e-10
+
+
+def is_learned(name: str, value: object) -> bool:
+    """Return whether a setting is the word "learned"; raise InvalidPrior for any other text."""
+    if isinstance(value, str) and value != "learned":
+        raise InvalidPrior(f"{name}={value!r}: give numbers, or 'learned'")
+    return isinstance(value, str)
+
+
+class Learned(Family):
+    """A family of rewards with a learned prior.
+
+    `fixed` is the family given h. `grid` has a row for each h. A row of an arm holds its
+    statistics: what `fixed` has learned from its rewards, starting from zeros. `totals`
+    returns the sum of the rewards of each arm and their number from such rows.
+    """
+
+    def __init__(
+        self,
+        fixed: Any,
+        grid: FloatArray,
+        totals: Callable[[FloatArray], tuple[FloatArray, FloatArray]],
+    ) -> None:
+        self.fixed, self.grid, self._totals = fixed, grid, totals
+        self.kind, self.constants, self.columns = fixed.kind, fixed.constants, fixed.columns
+        #: The family of the rows from which mean rewards are drawn.
+        self.kind_of_rows: int = fixed.kind
+        self.default = (0.0,) * len(self.columns)
+
+    def group_grid(self) -> FloatArray:
+        """Return the grid as the kernels need it: each prior row with its ln Z."""
+        logs = [kernels.learned.log_normaliser(self.kind, a, b) for a, b in self.grid]
+        return np.column_stack([self.grid, logs])
+
+    def settings(self) -> dict[str, Any]:
+        """Return "learned", as logs store it."""
+        return {"prior": "learned"}
+
+    def prior(self, given: ArrayLike | None, arms: int) -> FloatArray:
+        """Return the statistics of arms without rewards; the prior cannot be given."""
+        if given is not None:
+            raise InvalidPrior(
+                f"prior={given!r}: these arms share a prior that is learned: give no prior, or "
+                "create the bandit with a fixed one"
+            )
+        return np.zeros((arms, len(self.columns)))
+
+    def rows(self, saved: ArrayLike, arms: int) -> FloatArray:
+        """Return saved statistics; raise InvalidPrior unless they are numbers from 0 up."""
+        rows = as_numbers(saved, "the statistics of the arms", InvalidPrior)
+        if rows.shape != (arms, len(self.columns)) or not (np.isfinite(rows) & (rows >= 0.0)).all():
+            raise InvalidPrior(f"the statistics of {arms} arms are {rows.tolist()}")
+        return rows
+
+    def truth(self, given: ArrayLike, arms: int) -> FloatArray:
+        """Return the true parameters as the fixed family does."""
+        return np.asarray(self.fixed.truth(given, arms))
+
+    def draw_truth(self, prior: FloatArray, rng: Stream) -> FloatArray:
+        """Draw h, then the true parameters of each arm."""
+        h = int(rng.integers(len(self.grid)))
+        return np.asarray(self.fixed.draw_truth(np.tile(self.grid[h], (len(prior), 1)), rng))
+
+    def reward(self, o: Any) -> float:
+        """Return o as a number; raise BadEvidence if the fixed family cannot pay it."""
+        return float(self.fixed.reward(o))
+
+    def expected(self, rows: FloatArray) -> FloatArray:
+        """Return the mean of the observed rewards of each arm; NaN without rewards."""
+        total, count = self._totals(rows)
+        means = np.full(len(rows), np.nan)
+        np.divide(total, count, out=means, where=count > 0.0)
+        return means
+
+    def merged(self, prior: FloatArray, one: FloatArray, two: FloatArray) -> FloatArray:
+        """Add the statistics."""
+        return one + two
+
+    def best(self, group: Any, rows: FloatArray, active: IntArray) -> FloatArray:
+        """P(m_j is the largest) of the active arms; `rows` are their rows given each h."""
+        probable = np.flatnonzero(group.w > NEGLIGIBLE)
+        w = group.w[probable] / group.w[probable].sum()
+        return np.asarray(w @ np.array([self.fixed.best(rows[h, active]) for h in probable]))
+
+    def scales(self, group: Any) -> dict[str, float]:
+        """Return estimates of the prior mean and of the strength of the prior, in rewards."""
+        strength = self._totals(self.grid)[1]
+        return {
+            "prior mean": float(group.w @ self.fixed.expected(self.grid)),
+            "strength": float(np.exp(group.w @ np.log(strength))),
+        }
+
+    def format_text(self) -> str:
+        """The name of the family in stored data, which is part of the format."""
+        return f"Learned({self.fixed.format_text()})"
+
+    def __repr__(self) -> str:
+        return f"Learned({self.fixed!r})"
+
+
+def with_prior(
+    fixed: Family,
+    arms: Arms,
+    prior: ArrayLike | str | None,
+    grid: FloatArray,
+    totals: Callable[[FloatArray], tuple[FloatArray, FloatArray]],
+) -> tuple[Family, Arms, ArrayLike | None]:
+    """Return the arguments of `Bandit`: with the fixed family, or the learned one on `grid`."""
+    if is_learned("prior", prior):
+        return Learned(fixed, grid, totals), arms, None
+    return fixed, arms, prior
+
+
+class LearnedArmsBelief(ArmsBelief):
+    """P(h, m | âo_<t) for arms of one family that share learned hyperparameters h.
+
+    Until the posterior is proper (for Gaussian arms: until two rewards differ), every arm has the
+    same probability to be pulled, a drawn mode only ranks the arms at random, and expected rewards
+    are NaN.
+
+    >>> from bayescontrol import GaussianBandit
+    >>> belief = GaussianBandit(["red", "blue"]).belief()
+    >>> for reward in (51.0, 49.5, 50.5):
+    ...     belief.observe(None, "red", reward)
+    >>> belief.observe(None, "blue", 53.0)
+    >>> belief
+    LearnedArmsBelief(Learned(NormalGamma()), 2 arms after 4 observations: ...; location ...
+    """
+
+    format_name: ClassVar[str] = "LearnedArmsBelief"
+    stateless_draws: ClassVar[bool] = True
+    context_free: ClassVar[bool] = True
+
+    family: Learned
+
+    def __init__(
+        self, family: Learned, arms: Arms, prior: ArrayLike | None = None, *, screening: bool = True
+    ) -> None:
+        super().__init__(family, arms, prior, screening=False)
+
+    def _refresh(self) -> None:
+        super()._refresh()
+        family, (arms, values) = self.family, (len(self._rows), len(self.family.grid))
+        is_grid_of_rows = family.kind == family.kind_of_rows
+        self._group = kernels.learned.Group(
+            family.kind, family.constants, self._rows, family.group_grid(),
+            np.zeros((arms, values if is_grid_of_rows else 0)), np.empty(values),
+            np.empty((values, 3)), np.empty((arms, 2)),
+        )  # fmt: skip
+        self.compares_logs = False  # no prior of a grid needs it
+        if is_grid_of_rows:
+            group = self._group
+            for T, evidence in zip(self._rows, group.evidence, strict=True):
+                kernels.learned.weigh_arm(group.kind, T, group.grid, evidence)
+
+    def _after_copy(self) -> None:
+        super()._after_copy()
+        group = self._group
+        scratch = {
+            name: getattr(group, name).copy() for name in ("evidence", "w", "shared", "rows")
+        }
+        self._group = group._replace(statistics=self._rows, **scratch)
+
+    def _why_not_screened(self) -> str | None:
+        return "the prior is learned"
+
+    def observe(self, x: Any, a: Any, o: Any) -> None:
+        """Update arm a with its reward o. An error leaves the belief unchanged."""
+        j, r = self._roster.labels.place(a), self.family.reward(o)
+        if not kernels.learned.learn(self._group, j, r):
+            raise BadEvidence(f"reward {o!r} of arm {a!r} is too large for the posterior")
+        self._roster.counts[j] += 1
+
+    def _rows_to_draw(self, rng: StreamLike) -> tuple[int, FloatArray]:
+        """Draw h, and return the rows given h."""
+        kernels.learned.draw_rows(self._group, state_of(rng))
+        return self.family.kind_of_rows, self._group.rows
+
+    def draw_action(self, x: Any, rng: StreamLike) -> Any:
+        """Draw a ~ P(a | âo_<t), as `sample` and then `act` do, in one call."""
+        self._last = None
+        j = kernels.learned.draw_action(
+            self._group, self._roster.active, self._drawn, state_of(rng)
+        )
+        return self._roster.labels[j]
+
+    # -- queries -------------------------------------------------------------------------------
+
+    def _rows_given_each(self) -> FloatArray | None:
+        """Return the rows of all arms for each h, and compute P(h | past); None if improper."""
+        group = self._group
+        if not kernels.learned.weigh(group):
+            return None
+        rows = np.empty((len(group.grid), *self._rows.shape))
+        for h in range(len(rows)):
+            kernels.learned.marginal_rows(group, h, self._rows, rows[h])
+        return rows
+
+    def hyperparameters(self) -> dict[tuple[float, ...], float]:
+        """Return P(h | âo_<t) for every row h of the grid; uniform until it is proper.
+
+        >>> from bayescontrol import GaussianBandit
+        >>> belief = GaussianBandit(2).belief()
+        >>> len(belief.hyperparameters())
+        9
+        """
+        kernels.learned.weigh(self._group)
+        return dict(zip(map(tuple, self.family.grid.tolist()), self._group.w.tolist(), strict=True))
+
+    def scales(self) -> dict[str, float]:
+        """Return what has been learned about the scale of the rewards; empty until it is proper."""
+        return self.family.scales(self._group) if kernels.learned.weigh(self._group) else {}
+
+    def action_probabilities(self, x: Any = None) -> dict[Any, float]:
+        """P(a | âo_<t) = Σ_h P(h | âo_<t) P(m_a is the largest | âo_<t, h), by quadrature."""
+        rows = self._rows_given_each()
+        if rows is None:
+            return dict.fromkeys(self.arms, 1.0 / len(self))
+        best = self.family.best(self._group, rows, self._roster.active)
+        return dict(zip(self.arms, best.tolist(), strict=True))
+
+    def predictive(self, x: Any, a: Any) -> dict[Any, float]:
+        """Return P(o | âo_<t â_t) for every reward o; needs a family with finitely many rewards."""
+        fixed, j, rows = self.family.fixed, self.place(a), self._rows_given_each()
+        if rows is None or not has(fixed, FiniteRewards):
+            raise MissingCapability(
+                f"{self.family!r} pays infinitely many rewards: use `log_predictive(x, a, o)`"
+            )
+        given = [fixed.predictive(row) for row in rows[:, j]]
+        return {o: float(self._group.w @ [p[o] for p in given]) for o in given[0]}
+
+    def log_predictive(self, x: Any, a: Any, o: Any) -> float:
+        """ln P(o | âo_<t â_t); a density if rewards are continuous.
+
+        It is 0 until the posterior is proper: the first rewards only set the scale.
+        """
+        j, r, rows = self.place(a), self.family.reward(o), self._rows_given_each()
+        if rows is None:
+            return 0.0
+        logs = np.array([self.family.fixed.log_predictive(row, r) for row in rows[:, j]])
+        largest = float(logs.max())
+        return largest + math.log(float(self._group.w @ np.exp(logs - largest)))
+
+    def _expected(self) -> FloatArray:
+        """E[r | âo_<t] of every arm; NaN where it does not exist."""
+        rows = self._rows_given_each()
+        if rows is None:
+            return np.full(len(self._rows), np.nan)
+        return np.asarray(self._group.w @ np.array([self.family.fixed.expected(R) for R in rows]))
+
+    def expected(self) -> dict[Any, float]:
+        """E[r | âo_<t] of every active arm."""
+        return dict(zip(self.arms, self._expected()[self._roster.active].tolist(), strict=True))
+
+    def posterior_summary(self) -> dict[str, dict[str, Any]]:
+        """Return the mean reward, the pulls and the statistics of every arm."""
+        summary = super().posterior_summary()
+        for row, mean in zip(summary.values(), self._expected().tolist(), strict=True):
+            row["mean"] = mean
+        return summary
+
+    def mean_intervals(self, tails: FloatArray) -> FloatArray:
+        """Return quantiles of every arm's mean reward, shape (arms, tails); NaN if unknown."""
+        rows, fixed = self._rows_given_each(), self.family.fixed
+        if rows is None:
+            return np.full((len(self._rows), len(tails)), np.nan)
+        given = [(w, fixed.interval(R, TAILS)) for w, R in zip(self._group.w, rows, strict=True)]
+        arms = range(len(self._rows))
+        return np.array([mixed_quantiles([(w, q[j]) for w, q in given], tails) for j in arms])
+
+    def only(self, arm: Hashable) -> ArmsBelief:
+        """Raise MissingCapability: the arms share what they teach about h."""
+        raise MissingCapability(
+            "an arm with a learned prior cannot be taken apart from the others: create the bandit "
+            "with a fixed prior"
+        )
+
+    # -- for compiled loops --------------------------------------------------------------------
+
+    def interact(
+        self, truth: FloatArray, p: Stream, q: Stream, actions: IntArray, rewards: FloatArray
+    ) -> None:
+        """Act and learn in a world with these true parameters; fill `actions` and `rewards`."""
+        streams = kernels.random.Streams(p.state, q.state)
+        kernels.learned.interact(
+            self._group, self._roster.active, self._drawn, truth, streams, actions, rewards
+        )
+        self.fast_forward(actions)
+
+    fused_loop = staticmethod(arms_loop)
+
+    def __repr__(self) -> str:
+        scales = ", ".join(f"{name} {value:.4g}" for name, value in self.scales().items())
+        return super().__repr__()[:-1] + (f"; {scales})" if scales else ")")

@@ -1,0 +1,392 @@
+"""Arms in segments, such as countries or stores: a new segment starts from what all have taught.
+
+    m_{a,s} | h_a ~ P(m | h_a)          the mean reward of arm a in segment s
+    P(h_a | âo_<t) ∝ Π_s P(rewards of arm a in segment s | h_a)         h_a on a grid
+
+The situation x is the segment. Segments of one arm share its hyperparameters h_a, as the arms of a
+`LearnedArmsBelief` do; arms are independent. In a segment the posterior of an arm is a mixture over
+h_a, so that P(a | âo_<t) is one quadrature. The evidence of a segment is a function of its sums:
+feedback may come late and in any order, and beliefs merge.
+"""
+
+import math
+from collections.abc import Hashable, Mapping, Sequence
+from types import SimpleNamespace
+from typing import Any, ClassVar
+
+import numpy as np
+
+from bayescontrol import kernels
+from bayescontrol._arrays import ArrayLike, FloatArray
+from bayescontrol._mode_queries import has
+from bayescontrol._support.saved import Array, Copied, Fixed, Plain, damaged, declare
+from bayescontrol._support.values import distinct_texts, format_text
+from bayescontrol.bandits.arms import ArmsEnvironment
+from bayescontrol.bandits.best_arm import Mixture
+from bayescontrol.bandits.family import (
+    TAILS,
+    FiniteRewards,
+    mixed_quantiles,
+    same_family,
+)
+from bayescontrol.bandits.learned import NEGLIGIBLE, Learned
+from bayescontrol.bandits.roster import Arms, BestArmMode, HasArms, Roster
+from bayescontrol.errors import BadEvidence, BadSituation, IncompatibleState, MissingCapability
+from bayescontrol.protocols import PosteriorMeasure
+from bayescontrol.rule import ControlRule
+from bayescontrol.schedules import Schedule, every_step
+from bayescontrol.seeding import StreamLike, state_of
+from bayescontrol.situations import stay
+
+
+class SegmentMeans(BestArmMode):
+    """A mode: the mean reward of every arm in every segment. It pulls the best arm of segment x.
+
+    `means` has a row for each of `segments`, and before them a row for segments without rewards.
+
+    >>> from bayescontrol import Stream
+    >>> mode = SegmentMeans(["red", "blue"], {"de": 1}, np.array([[0.1, 0.2], [0.9, 0.3]]))
+    >>> mode.act("de", Stream(0)), mode.act("fr", Stream(0))
+    ('red', 'blue')
+    """
+
+    __slots__ = ("means", "segments")
+
+    def __init__(
+        self, arms: Sequence[Hashable], segments: Mapping[Hashable, int], means: FloatArray
+    ) -> None:
+        self.arms, self.segments, self.means = tuple(arms), segments, means
+
+    def _scores(self, x: Any) -> FloatArray:
+        return np.asarray(self.means[self.segments.get(x, 0)])
+
+    def retire(self, arm: Hashable) -> None:
+        """Remove the arm, so that this mode no longer pulls it."""
+        others = [k for k, a in enumerate(self.arms) if a != arm]
+        self.arms, self.means = tuple(self.arms[k] for k in others), self.means[:, others]
+
+    def __repr__(self) -> str:
+        return f"SegmentMeans({len(self.arms)} arms, {len(self.segments)} segments)"
+
+
+class PooledBelief(HasArms[SegmentMeans]):
+    """P(h_a, m_{a,s} | âo_<t) for every arm a and segment s; the situation is the segment.
+
+    >>> from bayescontrol import BernoulliBandit
+    >>> belief = BernoulliBandit(["red", "blue"]).pooled().belief()
+    >>> for country in ("de", "fr", "it"):
+    ...     for t in range(20):
+    ...         belief.observe(country, "red", int(t % 10 < 8))
+    >>> {a: round(r, 2) for a, r in belief.expected("es").items()}       # a new country
+    {'red': 0.79, 'blue': 0.5}
+    """
+
+    format_name: ClassVar[str] = "PooledBelief"
+    stateless_draws: ClassVar[bool] = True
+    posterior_measure: ClassVar[PosteriorMeasure | None] = PosteriorMeasure("mean reward", "reward")
+    saved_fields = declare(
+        Fixed("family", lambda belief: format_text(belief.family)),
+        Plain("segments", lambda belief: list(belief._segments), "the list of segments"),
+        Array("statistics", "_statistics", shape=(None, None, None)),
+        Array("drawn", lambda belief: belief._saved_mode(), shape=(None, None), finite=False),
+        Copied("_segments"),
+    )
+
+    def __init__(self, family: Learned, arms: Arms) -> None:
+        self.family = family
+        self._roster = Roster(arms)
+        #: The place of each segment in `_statistics`; place 0 stays without rewards.
+        self._segments: dict[Hashable, int] = {}
+        self._statistics = np.zeros((len(self.labels), 1, len(family.columns)))
+        self._refresh()
+
+    def _refresh(self) -> None:
+        """Compute everything from the statistics; called when their shape changes."""
+        family, (arms, segments, _) = self.family, self._statistics.shape
+        grid, values = family.group_grid(), len(family.grid)
+        is_grid_of_rows = family.kind == family.kind_of_rows
+        evidence = np.zeros((arms, segments, values if is_grid_of_rows else 0))
+        self._pools = kernels.learned.Pools(
+            family.kind, family.constants, self._statistics, grid, evidence,
+            np.empty((arms, values)), np.empty((arms, values, 3)), np.empty((arms, 2)),
+            np.empty(arms),
+        )  # fmt: skip
+        for a in range(arms):
+            for s in range(1, segments) if is_grid_of_rows else ():
+                kernels.learned.weigh_arm(family.kind, self._statistics[a, s], grid, evidence[a, s])
+            kernels.learned.weigh_pool(self._pools, a)
+        self._drawn = np.empty(arms)
+
+    def _after_copy(self) -> None:
+        super()._after_copy()
+        pools = self._pools
+        names = ("evidence", "w", "shared", "rows", "proper")
+        scratch = {name: getattr(pools, name).copy() for name in names}
+        self._pools = pools._replace(statistics=self._statistics, **scratch)
+        self._drawn = self._drawn.copy()
+
+    @property
+    def segments(self) -> tuple[Any, ...]:
+        """The segments with rewards, in the order of their first rewards."""
+        return tuple(self._segments)
+
+    def _place_of(self, x: Any) -> int:
+        """Return the place of segment x; 0 if it has no rewards."""
+        if x is None:
+            raise BadSituation(
+                "no segment: use agent(start=segment), decide(segment, rng) or act(x=segment)"
+            )
+        try:
+            return self._segments.get(x, 0)
+        except TypeError:
+            raise BadSituation(
+                f"segment {x!r} is not hashable: use a number, a text or a tuple"
+            ) from None
+
+    def _add_segment(self, x: Hashable) -> int:
+        """Add a segment without rewards; return its place."""
+        place, pools = len(self._segments) + 1, self._pools
+        if place == self._statistics.shape[1]:  # double the number of places
+            self._statistics = np.concatenate([self._statistics, 0.0 * self._statistics], 1)
+            evidence = np.concatenate([pools.evidence, 0.0 * pools.evidence], 1)
+            self._pools = pools._replace(statistics=self._statistics, evidence=evidence)
+        self._segments[x] = place
+        return place
+
+    # -- the Belief protocol ----------------------------------------------------------------
+
+    def observe(self, x: Any, a: Any, o: Any) -> None:
+        """Update arm a in segment x with its reward o. An error leaves the belief unchanged."""
+        j, r, s = self.place(a), self.family.reward(o), self._place_of(x)
+        row = self._statistics[j, s].copy()
+        kernels.arms.learn(self.family.kind, self.family.constants, row, r)
+        if not np.isfinite(row).all():
+            raise BadEvidence(f"reward {o!r} of arm {a!r} is too large for the posterior")
+        s = s or self._add_segment(x)
+        kernels.learned.learn_in_segment(self._pools, j, s, r)
+        self._roster.counts[j] += 1
+
+    def sample(self, rng: StreamLike) -> SegmentMeans:
+        """Draw a mode: the mean reward of every active arm in every segment."""
+        active = self._roster.active
+        drawn = np.empty((len(self._segments) + 1, len(self.labels)))
+        kernels.learned.draw_all_segments(self._pools, active, drawn, state_of(rng))
+        self._last = SegmentMeans(self.arms, dict(self._segments), drawn[:, active])
+        return self._last
+
+    def draw_action(self, x: Any, rng: StreamLike) -> Any:
+        """Draw a ~ P(a | âo_<t) in segment x, with draws for this segment only."""
+        self._last = None
+        j = kernels.learned.draw_in_segment(
+            self._pools, self._place_of(x), self._roster.active, self._drawn, state_of(rng)
+        )
+        return self._roster.labels[j]
+
+    # -- queries -------------------------------------------------------------------------------
+
+    def _components(self, x: Any, j: int, negligible: float = 0.0) -> tuple[FloatArray, FloatArray]:
+        """Return P(h_j | past) above `negligible`, and the rows of arm j in segment x given h_j."""
+        p = self._pools
+        group = kernels.learned.Group(
+            p.kind, p.constants, p.statistics[j], p.grid, p.evidence[j], p.w[j], p.shared[j], p.rows
+        )
+        T = group.statistics[[self._place_of(x)]]
+        probable = np.flatnonzero(group.w > negligible)
+        rows = np.empty((len(probable), *T.shape))
+        for k, h in enumerate(probable.tolist()):
+            kernels.learned.marginal_rows(group, h, T, rows[k])
+        w = group.w[probable]
+        return w / w.sum(), rows[:, 0]
+
+    def _is_proper(self, j: int) -> bool:
+        return bool(self._pools.proper[j])
+
+    def action_probabilities(self, x: Any = None) -> dict[Any, float]:
+        """P(a | âo_<t) in segment x, by one quadrature over mixtures.
+
+        Arms without a proper posterior share the probability 1.
+        """
+        active = self._roster.active.tolist()
+        unknown = [j for j in active if not self._is_proper(j)]
+        if unknown:
+            self._place_of(x)
+            return {
+                a: (j in unknown) / len(unknown) for a, j in zip(self.arms, active, strict=True)
+            }
+        parts = [self._components(x, j, NEGLIGIBLE) for j in active]
+        first = np.cumsum([0, *(len(w) for w, _ in parts)])
+        mixture = Mixture(first, np.concatenate([w for w, _ in parts]))
+        best = self.family.fixed.best(np.concatenate([rows for _, rows in parts]), mixture)
+        return dict(zip(self.arms, best.tolist(), strict=True))
+
+    def expected(self, x: Any) -> dict[Any, float]:
+        """E[r | âo_<t] of every active arm in segment x; NaN where it is unknown."""
+        return {a: self._mean(x, self.place(a)) for a in self.arms}
+
+    def _mean(self, x: Any, j: int) -> float:
+        if not self._is_proper(j):
+            return math.nan
+        w, rows = self._components(x, j)
+        return float(w @ self.family.fixed.expected(rows))
+
+    def predictive(self, x: Any, a: Any) -> dict[Any, float]:
+        """Return P(o | âo_<t â_t) for every reward o; needs a family with finitely many rewards."""
+        fixed, j = self.family.fixed, self.place(a)
+        if not has(fixed, FiniteRewards):
+            raise MissingCapability(
+                f"{fixed!r} pays infinitely many rewards: use `log_predictive(x, a, o)`"
+            )
+        w, rows = self._components(x, j)
+        given = [fixed.predictive(row) for row in rows]
+        return {o: float(w @ [p[o] for p in given]) for o in given[0]}
+
+    def log_predictive(self, x: Any, a: Any, o: Any) -> float:
+        """ln P(o | âo_<t â_t) in segment x; 0 until the posterior of the arm is proper."""
+        j, r = self.place(a), self.family.reward(o)
+        self._place_of(x)
+        if not self._is_proper(j):
+            return 0.0
+        w, rows = self._components(x, j)
+        logs = np.array([self.family.fixed.log_predictive(row, r) for row in rows])
+        largest = float(logs.max())
+        return largest + math.log(float(w @ np.exp(logs - largest)))
+
+    def mean_quantiles(self, tails: FloatArray, x: object = None) -> dict[Hashable, FloatArray]:
+        """Return quantiles of the mean reward of every active arm in segment x."""
+        quantiles: dict[Hashable, FloatArray] = {}
+        for a in self.arms:
+            w, rows = self._components(x, self.place(a))
+            given = list(zip(w.tolist(), self.family.fixed.interval(rows, TAILS), strict=True))
+            is_proper = self._is_proper(self.place(a))
+            quantiles[a] = (
+                mixed_quantiles(given, tails) if is_proper else np.full(len(tails), np.nan)
+            )
+        return quantiles
+
+    def posterior(self) -> FloatArray:
+        """The statistics of every arm in every segment; segments are in the order of their texts.
+
+        The shape is (arms, segments, columns); `family.columns` names the columns.
+        """
+        places = [self._segments[x] for x in sorted(self._segments, key=repr)]
+        return self._statistics[:, places]
+
+    def posterior_summary(self) -> dict[str, dict[str, Any]]:
+        """Return the pulls of every arm, and its mean reward in a new segment."""
+        new, names = _NewSegment(), distinct_texts(self.labels)
+        return {
+            name: {"mean": self._mean(new, self.place(arm)), "count": self.pulls[arm]}
+            for arm, name in names.items()
+        }
+
+    def _saved_mode(self) -> FloatArray:
+        """Return the means of the mode drawn last by row; empty if no mode was drawn."""
+        last = self._last
+        if last is None:
+            return np.empty((0, 0))
+        by_row = np.full((len(last.means), len(self.labels)), np.nan)
+        by_row[:, [self.place(a) for a in last.arms]] = last.means
+        return by_row
+
+    # -- arms, saving, merging -------------------------------------------------------------------
+
+    def add(self, arm: Hashable, prior: ArrayLike | None = None) -> None:
+        """Add an arm; it starts without rewards in every segment."""
+        row = self.family.prior(prior, 1)
+        self._roster.add(arm)
+        new = np.broadcast_to(row, (1, *self._statistics.shape[1:]))
+        self._statistics = np.concatenate([self._statistics, new])
+        self._refresh()
+
+    def _check_state(self, new: SimpleNamespace) -> None:
+        self.require_same_arms(new._roster)
+        segments, (arms, places, columns) = new.segments, new._statistics.shape
+        is_list = isinstance(segments, list) and len(set(segments)) == len(segments)
+        if not is_list or (arms, columns) != (len(self.labels), len(self.family.columns)):
+            raise damaged(f"its statistics have shape {new._statistics.shape}")
+        if places <= len(segments) or new._statistics[:, 0].any():
+            raise damaged(f"it has {places} places for {len(segments)} segments")
+        self.family.rows(new._statistics.reshape(-1, columns), arms * places)
+        new._segments, means = {x: s for s, x in enumerate(segments, 1)}, new.drawn
+        new._last = None
+        if means.size:
+            if means.shape[1] != arms or len(means) > len(segments) + 1:
+                raise damaged(f"'drawn' has shape {means.shape}")
+            drawn = np.flatnonzero(~np.isnan(means[0]))
+            known = dict(list(new._segments.items())[: len(means) - 1])
+            arms_drawn = [self._roster.labels[j] for j in drawn.tolist()]
+            new._last = SegmentMeans(arms_drawn, known, means[:, drawn])
+
+    def _after_load(self) -> None:
+        self._refresh()
+
+    def merge(self, other: Any) -> None:
+        """Add the evidence of `other`, segment by segment."""
+        if not isinstance(other, PooledBelief) or not same_family(other.family, self.family):
+            raise IncompatibleState(
+                f"{other!r} cannot be merged into {self!r}: use the same bandit"
+            )
+        if self.labels != other.labels:
+            raise IncompatibleState(f"cannot merge {other!r}: its arms differ")
+        for x, s in other._segments.items():
+            mine = self._segments.get(x) or self._add_segment(x)
+            zeros = self.family.prior(None, len(self.labels))
+            self._statistics[:, mine] = self.family.merged(
+                zeros, self._statistics[:, mine], other._statistics[:, s]
+            )
+        self._roster.add_pulls(other._roster.counts)
+        self._refresh()
+
+    def __repr__(self) -> str:
+        return (
+            f"PooledBelief({self.family!r}, {len(self)} arms in {len(self._segments)} segments "
+            f"after {self.count} observations)"
+        )
+
+
+class _NewSegment:
+    """A segment that no reward has named."""
+
+
+class Pooled:
+    """A bandit in segments; the result of `BernoulliBandit(arms).pooled()`.
+
+    >>> from bayescontrol import BernoulliBandit, Stream
+    >>> agent = BernoulliBandit(["red", "blue"]).pooled().agent()
+    >>> _, arm = agent.decide("de", Stream(0))          # now, for a customer in Germany
+    >>> agent.learn("de", arm, 1)                       # when the reward is known
+    """
+
+    not_stored_because: ClassVar[str] = "a pooled bandit has no stored name yet"
+
+    def __init__(self, problem: Any, family: Learned) -> None:
+        self.problem, self.family = problem, family
+
+    def belief(self) -> PooledBelief:
+        """Return the prior belief."""
+        return PooledBelief(self.family, list(self.problem.labels))
+
+    def agent(
+        self, start: Any = None, *, schedule: Schedule = every_step
+    ) -> ControlRule[SegmentMeans, Any, Any, float]:
+        """Return an agent that acts by Thompson sampling, in the segment `start`.
+
+        To act in many segments use `decide(segment, rng)` and `learn(segment, a, o)`, or set
+        `agent.x` before `act`.
+        """
+        return ControlRule(self.belief(), start, stay, schedule)
+
+    def environment(self, truth: ArrayLike | Mapping[Any, Any]) -> ArmsEnvironment:
+        """Return a world with these true parameters: that of one segment."""
+        world: ArmsEnvironment = self.problem.environment(truth)
+        return world
+
+    def changing(self, **options: Any) -> Any:
+        """Raise MissingCapability: segments that change are not supported."""
+        raise MissingCapability(
+            "a pooled bandit cannot be changing: use changing() without pooled(), with a bandit "
+            "for each segment"
+        )
+
+    def __repr__(self) -> str:
+        return f"{self.problem!r}.pooled()"
