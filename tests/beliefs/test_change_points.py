@@ -38,7 +38,7 @@ from bayescontrol.protocols import MISSING
 T = 12
 HAZARDS, HAZARD_PRIOR = [0.3, 0.05, 0.0], [0.2, 0.5, 0.3]
 ARMS = ["red", "blue"]
-LINEAR: dict[str, Any] = {"features": 2, "sd": 0.5}
+LINEAR: dict[str, Any] = {"features": 2, "sd": 0.5, "prior": (0, 1)}
 
 
 def no_context(rng: Any) -> None:
@@ -59,8 +59,12 @@ FAMILIES: dict[str, tuple[Any, Callable[[Any], Any], Callable[[Any], Any]]] = {
     "categorical": (
         CategoricalBandit(ARMS, [0, 1, 5]), no_context, lambda rng: int(rng.choice([0, 1, 5])),
     ),
-    "linear": (LinearBandit(ARMS, features=2, sd=0.5), context, lambda rng: rng.normal()),
-    "logistic": (LogisticBandit(ARMS, features=2), context, lambda rng: int(rng.integers(2))),
+    "linear": (
+        LinearBandit(ARMS, features=2, sd=0.5, prior=(0, 1)), context, lambda rng: rng.normal(),
+    ),
+    "logistic": (
+        LogisticBandit(ARMS, features=2, prior=(0, 1)), context, lambda rng: int(rng.integers(2)),
+    ),
 }  # fmt: skip
 
 
@@ -365,10 +369,17 @@ def enumerated(belief: Any, x: Any) -> dict[Any, float]:
     return total
 
 
+def settings_for(problem: Any, arms: list[str]) -> dict[str, Any]:
+    """The settings of the problem with other arms; without the prior if it lists the arms."""
+    settings: dict[str, Any] = problem.settings() | {"arms": arms}
+    return settings if "features" in settings else settings | {"prior": None}
+
+
 def belief_about_separate_arms(family: str, arms: list[str], steps: int) -> Any:
     problem, situation, reward = FAMILIES[family]
-    fixed = {k: v for k, v in problem.settings().items() if k not in ("arms", "prior")}
-    changing = type(problem)(arms, **fixed).changing(per_arm=True, hazards=[0.3, 0.02], starts=5)
+    changing = type(problem)(**settings_for(problem, arms)).changing(
+        per_arm=True, hazards=[0.3, 0.02], starts=5
+    )
     belief, rng = changing.belief(), np.random.default_rng(11)
     for _ in range(steps):
         belief.observe(situation(rng), arms[rng.integers(len(arms))], reward(rng))
@@ -449,8 +460,7 @@ def test_an_added_arm_is_an_arm_that_was_never_pulled(family: str, per_arm: bool
     problem, situation, reward = FAMILIES[family]
     options: dict[str, Any] = {"hazards": HAZARDS, "hazard_prior": HAZARD_PRIOR, "window": 5}
     grown = problem.changing(per_arm=per_arm, **options).belief()
-    three = {"arms": [*ARMS, "green"]}
-    settings = {k: v for k, v in problem.settings().items() if k != "prior"} | three
+    settings = settings_for(problem, [*ARMS, "green"])
     full = type(problem)(**settings).changing(per_arm=per_arm, **options).belief()
     for belief in (grown, full):
         for event in events(family):

@@ -228,7 +228,7 @@ class ChangingArmsBelief(ChangePointBelief, HasArms[Any]):
 
     # -- adding and retiring arms --------------------------------------------------------------
 
-    def add(self, arm: Hashable, prior: Prior = None) -> None:
+    def add(self, arm: Hashable, prior: Prior | None = None) -> None:
         """Add an arm: in every segment it has its prior, as if it had never been pulled.
 
         >>> from bayescontrol import BernoulliBandit
@@ -421,7 +421,7 @@ class PerArmBelief(HasArms[Any]):
         summaries = (next(iter(part.posterior_summary().values())) for part in self._parts)
         return dict(zip(names, summaries, strict=True))
 
-    def add(self, arm: Hashable, prior: Prior = None) -> None:
+    def add(self, arm: Hashable, prior: Prior | None = None) -> None:
         """Add an arm with its prior; the other arms do not change.
 
         >>> from bayescontrol import BernoulliBandit

@@ -27,13 +27,14 @@ from bayescontrol import kernels
 from bayescontrol._arrays import ArrayLike, FloatArray, as_integer, as_numbers, require_between
 from bayescontrol._support.description import ARMS, MOST_NUMBERS, ModelKind, SettingDoc, SizeLimit
 from bayescontrol._support.names import Names
-from bayescontrol._support.regressions import Regressions
 from bayescontrol.bandits.family import as_reward, zero_or_one
 from bayescontrol.errors import BadEvidence, InvalidPrior, InvalidTable, counted
 from bayescontrol.record import Record
 from bayescontrol.seeding import Stream, StreamLike, require_stream
 from bayescontrol.situations import accept_late_feedback
 
+#: Marks a scale, the noise or the prior, that is learned.
+LEARNED: Final = "learned"
 #: Larger numbers are rejected, so that squares and sums stay finite.
 LARGEST = 1e50
 #: The largest standard deviation of the noise, and the inverse of the smallest.
@@ -51,7 +52,7 @@ SETTINGS: Final = {
         "[mean, precision]",
         "Gaussian prior of the weights of an arm. mean: a number, a list of d numbers, or one such "
         "list for each arm. precision: a number, a d × d matrix, or one for each arm. Default: "
-        "[0, 1].",
+        '"learned", mean 0 and a common precision that is learned.',
     ),
 }
 LIMIT: Final = SizeLimit(
@@ -134,6 +135,8 @@ class Link(Protocol):
     constants: FloatArray = np.empty(0)
     #: Whether the evidence of a reward is independent of earlier rewards.
     additive: bool
+    #: The standard deviation of the noise, or LEARNED; None if rewards have none.
+    sd: float | str | None = None
 
     def settings(self) -> dict[str, Any]:
         """Return the arguments of the link as plain values, as logs store them."""
@@ -141,6 +144,12 @@ class Link(Protocol):
 
     def reward(self, o: Any) -> float:
         """Return o as a number; raise BadEvidence if an arm cannot pay o."""
+
+    def in_world(self, sd: float | None) -> "Link":
+        """Return the link of a world with noise `sd`; None: with the noise of this link."""
+        if sd is not None:
+            raise InvalidTable(f"sd={sd!r}: rewards of {self!r} have no noise")
+        return self
 
     def mean(self, score: FloatArray) -> FloatArray:
         """E[r | x·w]."""
@@ -160,7 +169,7 @@ class FiniteLink(Protocol):
 
 
 class GaussianNoise(Link):
-    """r = score + σ z: the reward is the score plus noise with known standard deviation.
+    """r = score + σ z: the reward is the score plus noise with standard deviation `sd`, or learned.
 
     >>> GaussianNoise(2.0).expected(1.5, 0.1)
     1.5
@@ -172,10 +181,14 @@ class GaussianNoise(Link):
         {
             "arms": SETTINGS["arms"],
             "features": SETTINGS["features"],
-            "sd": SettingDoc("number", "Standard deviation σ of the noise. Default: 1."),
+            "sd": SettingDoc(
+                "number",
+                'Standard deviation σ of the noise. Default: "learned". Give both `sd` and '
+                "`prior`, or neither.",
+            ),
             "prior": SETTINGS["prior"],
         },
-        example={"arms": ["red", "blue"], "features": 2, "sd": 0.5},
+        example={"arms": ["red", "blue"], "features": 2},
         observation=0.3,
         feedback="a number",
         situation=[1.0, 0.2],
@@ -184,13 +197,21 @@ class GaussianNoise(Link):
     kind = 0  # kernels.regression.GAUSSIAN
     additive = True
 
-    def __init__(self, sd: float = 1.0) -> None:
-        self.sd = require_between("sd", sd, 1.0 / LARGEST_SD, LARGEST_SD, error=InvalidPrior)
-        self.constants = np.array([self.sd])
+    def __init__(self, sd: float | Literal["learned"] = "learned") -> None:
+        self.sd: float | str = LEARNED
+        if not isinstance(sd, str) or sd != LEARNED:
+            self.sd = require_between("sd", sd, 1.0 / LARGEST_SD, LARGEST_SD, error=InvalidPrior)
+            self.constants = np.array([self.sd])
 
     def settings(self) -> dict[str, Any]:
         """Return σ, as logs store it."""
         return {"sd": self.sd}
+
+    def in_world(self, sd: float | None) -> "GaussianNoise":
+        """Return the link of a world with noise `sd`; None: that of this link, 1 if learned."""
+        if sd is None and self.sd != LEARNED:
+            return self
+        return GaussianNoise(1.0 if sd is None else sd)
 
     def reward(self, o: Any) -> float:
         """Return o as a float; raise BadEvidence unless it is a number within ±1e50."""
@@ -206,7 +227,7 @@ class GaussianNoise(Link):
 
     def format_text(self) -> str:
         """The name of the link in stored data, which is part of the format."""
-        return f"GaussianNoise(sd={self.sd:g})"
+        return f"GaussianNoise(sd={self.sd if isinstance(self.sd, str) else f'{self.sd:g}'})"
 
     __repr__ = format_text
 
@@ -269,16 +290,20 @@ def pays_alike(one: Link, other: Link) -> bool:
     return repr(one) == repr(other) and np.array_equal(one.constants, other.constants)
 
 
-#: (mean, precision): numbers, or a vector and a matrix, for all arms or one per arm.
-Prior: TypeAlias = Sequence[ArrayLike] | None
+def can_learn(link: Link, world: Link) -> bool:
+    """Whether `link` describes the rewards of a world, or learns their noise."""
+    return pays_alike(link, world) or (link.sd == LEARNED and isinstance(world, GaussianNoise))
 
 
-def make_regressions(prior: Prior, arms: int, features: int) -> Regressions:
-    """Return one regression per arm with the prior (mean, precision), or raise InvalidPrior."""
+#: (mean, precision): numbers, or a vector and a matrix, for all arms or one per arm; or LEARNED.
+Prior: TypeAlias = Sequence[ArrayLike] | Literal["learned"]
+
+
+def prior_factors(prior: Prior, arms: int, features: int) -> tuple[FloatArray, FloatArray]:
+    """Return R and z of every arm for the prior (mean, precision), or raise InvalidPrior."""
     d = as_integer("features", features, 1, InvalidPrior)
-    prior = (0.0, 1.0) if prior is None else prior
     if not hasattr(prior, "__len__") or len(prior) != 2:
-        raise InvalidPrior(f"prior={prior!r}: expected a pair (mean, precision)")
+        raise InvalidPrior(f"prior={prior!r}: expected a pair (mean, precision) or 'learned'")
     try:
         mean, precision = (np.asarray(part, np.float64) for part in prior)
         means = np.broadcast_to(mean, (arms, d))
@@ -306,7 +331,7 @@ def make_regressions(prior: Prior, arms: int, features: int) -> Regressions:
                 f"the prior precision of arm {j} is not positive definite: every direction needs "
                 f"a precision of at least {1.0 / LARGEST:g}"
             )
-    return Regressions(R, np.einsum("jki,ji->jk", R, means))
+    return R, np.einsum("jki,ji->jk", R, means)
 
 
 #: The source of contexts: "normal", "sphere", or a function of a stream.

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
         regression,
         restarts,
         riccati,
+        scales,
         screening,
         seed_sequence,
         tabular,
