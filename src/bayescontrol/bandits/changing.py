@@ -381,7 +381,8 @@ class PerArmBelief(HasArms[Any]):
             return None
         if isinstance(modes[0], MeanRewards):
             return MeanRewards(self.arms, np.concatenate([mode.means for mode in modes]))
-        return LinearWeights(self.arms, np.concatenate([mode.weights for mode in modes]))
+        weights = np.concatenate([mode.weights for mode in modes])
+        return LinearWeights(self.arms, weights, modes[0].schema)
 
     def log_predictive(self, x: Any, a: Any, o: Any) -> float:
         """ln P(o | âo_<t â_t); a density if observations are continuous."""

@@ -8,7 +8,8 @@ context 0, in which nothing can be learned, unless another start is given. Give 
 start: `agent(start=world.start)`.
 """
 
-from typing import Any, ClassVar, Literal
+from collections.abc import Mapping
+from typing import Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 
@@ -35,12 +36,16 @@ from bayescontrol.bandits.regression import (
     next_context,
 )
 from bayescontrol.bandits.roster import Arms
+from bayescontrol.bandits.schema import Schema
 from bayescontrol.beliefs.changing_problem import Changing
 from bayescontrol.errors import InvalidTable, MissingCapability
 from bayescontrol.rule import ControlRule
 from bayescontrol.schedules import Schedule, every_step
 from bayescontrol.seeding import SeedLike, as_stream
 from bayescontrol.situations import accept_late_feedback
+
+#: The length of a context, or the fields of contexts with names; see `Schema`.
+Features: TypeAlias = int | Mapping[str, Any]
 
 
 class ContextualBandit:
@@ -54,9 +59,13 @@ class ContextualBandit:
     model_part: ClassVar[str] = "link"
     not_stored_because: ClassVar[str] = "its link has no stored name"
 
-    def __init__(self, link: Link, arms: Arms, features: int, prior: Prior = "learned") -> None:
+    def __init__(
+        self, link: Link, arms: Arms, features: Features, prior: Prior = "learned"
+    ) -> None:
         self.link, self.labels, self.prior = link, Names("arm", arms), prior
-        self._belief = LinearBelief(link, list(self.labels), features, prior)
+        size = Schema(features) if isinstance(features, Mapping) else features
+        self._belief = LinearBelief(link, list(self.labels), size, prior)
+        self.schema = self._belief.schema
         self.features = self._belief.features
 
     def belief(self) -> LinearBelief:
@@ -64,7 +73,7 @@ class ContextualBandit:
         return self._belief.copy()
 
     def agent(
-        self, start: ArrayLike | None = None, *, schedule: Schedule = every_step
+        self, start: Any = None, *, schedule: Schedule = every_step
     ) -> ControlRule[LinearWeights, Any, Any, Any]:
         """Return an agent that acts by Thompson sampling, in the context `start`.
 
@@ -76,8 +85,17 @@ class ContextualBandit:
         Traceback (most recent call last):
         bayescontrol.bandits.regression.NoContext: no context yet: use decide(x, rng) ...
         """
-        x = None if start is None else as_context(start, self.features).copy()
-        return ControlRule(self.belief(), x, next_context, schedule)
+        x = None if start is None else as_context(start, self.features, self.schema).copy()
+        advance = next_context if self.schema is None else self.advance
+        return ControlRule(self.belief(), x, advance, schedule)
+
+    @accept_late_feedback
+    def advance(self, x: Any, a: Any, o: Any) -> Any:
+        """T(x, a, o) of contexts with a schema: the context in o, or x if o has none."""
+        if isinstance(o, RewardAndContext):
+            context = as_context(o.context, self.features, self.schema)
+            o = RewardAndContext(o.reward, tuple(context.tolist()))
+        return next_context(None if x is None else as_context(x, self.features, self.schema), a, o)
 
     def changing(self, *, per_arm: bool = False, **options: Any) -> Changing:
         """Return the same problem for a world that changes; see `ChangePointBelief` for options.
@@ -138,7 +156,8 @@ class ContextualBandit:
         if not isinstance(prior, str):
             prior = [np.asarray(part, np.float64).tolist() for part in prior]
         return {
-            "arms": list(self.labels), "features": self.features, "prior": prior,
+            "arms": list(self.labels),
+            "features": self.schema.settings() if self.schema else self.features, "prior": prior,
             **self.link.settings(),
         }  # fmt: skip
 
@@ -155,6 +174,9 @@ class LinearBandit(ContextualBandit):
 
     If they are known, give both: `sd` is the standard deviation of the noise, `prior` is (mean,
     precision) of the weights: numbers, or a vector and a matrix, for all arms or per arm.
+
+    `features` may also be a mapping that describes the fields of a context, see `Schema`. Then x is
+    a mapping or a row of a data frame: `LinearBandit(2, {"age": "number", "new": "boolean"})`.
 
     >>> bandit = LinearBandit(["red", "blue"], features=2)
     >>> agent = bandit.agent()
@@ -173,7 +195,7 @@ class LinearBandit(ContextualBandit):
     def __init__(
         self,
         arms: Arms,
-        features: int,
+        features: Features,
         sd: float | Literal["learned"] = "learned",
         prior: Prior = "learned",
     ) -> None:
@@ -196,7 +218,7 @@ class LogisticBandit(ContextualBandit):
 
     model_kind: ClassVar[ModelKind] = Logit.model_kind
 
-    def __init__(self, arms: Arms, features: int, prior: Prior = "learned") -> None:
+    def __init__(self, arms: Arms, features: Features, prior: Prior = "learned") -> None:
         super().__init__(Logit(), arms, features, prior)
 
 

@@ -42,6 +42,7 @@ from bayescontrol.bandits.regression import (
     scale_for_comparison,
 )
 from bayescontrol.bandits.roster import Arms, BestArmMode, HasArms, M, Roster
+from bayescontrol.bandits.schema import Schema
 from bayescontrol.bandits.weights import (
     FixedScales,
     Scales,
@@ -64,18 +65,20 @@ class LinearWeights(BestArmMode):
     'blue'
     """
 
-    __slots__ = ("weights",)
+    __slots__ = ("schema", "weights")
 
-    def __init__(self, arms: Sequence[Hashable], weights: FloatArray) -> None:
-        self.arms, self.weights = tuple(arms), weights
+    def __init__(
+        self, arms: Sequence[Hashable], weights: FloatArray, schema: Schema | None = None
+    ) -> None:
+        self.arms, self.weights, self.schema = tuple(arms), weights, schema
 
     def act(self, x: ArrayLike, rng: StreamLike) -> Any:
         """Return arg max_a x·w_a; ties are broken at random."""
-        v = scale_for_comparison(as_context(x, self.weights.shape[1]))
+        v = scale_for_comparison(as_context(x, self.weights.shape[1], self.schema))
         return self.arms[kernels.regression.best(self.weights, v, state_of(rng))]
 
     def _scores(self, x: ArrayLike) -> FloatArray:
-        v = scale_for_comparison(as_context(x, self.weights.shape[1]))
+        v = scale_for_comparison(as_context(x, self.weights.shape[1], self.schema))
         return np.array([kernels.regression.dot(v, w) for w in self.weights])
 
     def retire(self, arm: Hashable) -> None:
@@ -238,16 +241,24 @@ class LinearBelief(_ScoresBelief[LinearWeights]):
         "Rewards depend on the situation: the weights are shown instead.",
     )
 
-    def __init__(self, link: Link, arms: Arms, features: int, prior: Prior = "learned") -> None:
+    def __init__(
+        self,
+        link: Link,
+        arms: Arms,
+        features: int | Schema,
+        prior: Prior = "learned",
+    ) -> None:
         self.link = link
+        self.schema = features if isinstance(features, Schema) else None
+        d = len(features) if isinstance(features, Schema) else features
         self._roster = Roster(arms)
-        self._posteriors = make_posteriors(link, prior, len(self), features)
+        self._posteriors = make_posteriors(link, prior, len(self), d)
 
     def _row(self, j: int) -> int:
         return j
 
     def _vector(self, x: ArrayLike, a: Any) -> FloatArray:
-        return as_context(x, self.features)
+        return as_context(x, self.features, self.schema)
 
     # -- events and draws ---------------------------------------------------------------------
 
@@ -259,7 +270,7 @@ class LinearBelief(_ScoresBelief[LinearWeights]):
     def row_event(self, x: ArrayLike, j: int, o: Any) -> tuple[list[float], int, float]:
         """Return a valid event as (context, row j of the arm, reward), or raise an error."""
         r = self.link.reward(reward_of(o))
-        return as_context(x, self.features).tolist(), j, r
+        return self._vector(x, None).tolist(), j, r
 
     def only(self, arm: Hashable) -> "LinearBelief":
         """Return the belief about a single arm; its noise and prior must be given."""
@@ -275,12 +286,12 @@ class LinearBelief(_ScoresBelief[LinearWeights]):
     def sample(self, rng: StreamLike) -> LinearWeights:
         """Draw w_a ~ N(μ_a, Λ_a⁻¹) for every active arm."""
         weights = self._posteriors.draw_rows(self._roster.active, state_of(rng))
-        self._last = LinearWeights(self.arms, weights)
+        self._last = LinearWeights(self.arms, weights, self.schema)
         return self._last
 
     def draw_action(self, x: ArrayLike, rng: StreamLike) -> Any:
         """Draw a ~ P(a | âo_<t, x) by drawing only the scores x·w_a, not the weights."""
-        v = scale_for_comparison(as_context(x, self.features))
+        v = scale_for_comparison(self._vector(x, None))
         self._last = None
         return self._roster.labels[self._posteriors.draw_arm(self._roster.active, v, state_of(rng))]
 
@@ -288,13 +299,13 @@ class LinearBelief(_ScoresBelief[LinearWeights]):
 
     def action_probabilities(self, x: ArrayLike) -> dict[Any, float]:
         """P(a | âo_<t, x) = P(x·w_a is the largest), by quadrature."""
-        v = scale_for_comparison(as_context(x, self.features))
+        v = scale_for_comparison(self._vector(x, None))
         best = self._posteriors.best(self._roster.active, v)
         return dict(zip(self.arms, best.tolist(), strict=True))
 
     def marginals(self, x: ArrayLike) -> FloatArray:
         """Return the mean and the standard deviation of the scaled score of every active arm."""
-        scaled = scale_for_comparison(as_context(x, self.features))
+        scaled = scale_for_comparison(self._vector(x, None))
         return np.column_stack(self.scores(scaled))
 
     best = staticmethod(best_score)
@@ -383,7 +394,7 @@ class LinearBelief(_ScoresBelief[LinearWeights]):
         if len(drawn) and not drawn_arms.size:
             raise damaged("the drawn weights of every arm contain NaN")
         names = [labels[j] for j in drawn_arms.tolist()]
-        new._last = LinearWeights(names, drawn[drawn_arms]) if names else None
+        new._last = LinearWeights(names, drawn[drawn_arms], self.schema) if names else None
 
     _repr_html_ = summary_html
 

@@ -18,7 +18,7 @@ also called assumed density filtering):
 The update equations are kernels (`kernels.regression`), selected by the number `kind` of the link.
 """
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any, ClassVar, Final, Literal, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
@@ -28,6 +28,7 @@ from bayescontrol._arrays import ArrayLike, FloatArray, as_integer, as_numbers, 
 from bayescontrol._support.description import ARMS, MOST_NUMBERS, ModelKind, SettingDoc, SizeLimit
 from bayescontrol._support.names import Names
 from bayescontrol.bandits.family import as_reward, zero_or_one
+from bayescontrol.bandits.schema import Schema
 from bayescontrol.errors import BadEvidence, InvalidPrior, InvalidTable, counted
 from bayescontrol.record import Record
 from bayescontrol.seeding import Stream, StreamLike, require_stream
@@ -47,7 +48,12 @@ _SHORT_SQUARED = 1e-100
 #: Settings of all contextual bandits.
 SETTINGS: Final = {
     "arms": ARMS,
-    "features": SettingDoc("whole number", "The length d of a situation.", largest=1_000),
+    "features": SettingDoc(
+        "whole number",
+        "The length d of a situation. Or an object with the fields of a situation and what they "
+        'hold: "number", {"center": 40, "scale": 15}, "boolean", or a list of categories.',
+        largest=1_000,
+    ),
     "prior": SettingDoc(
         "[mean, precision]",
         "Gaussian prior of the weights of an arm. mean: a number, a list of d numbers, or one such "
@@ -55,9 +61,15 @@ SETTINGS: Final = {
         '"learned", mean 0 and a common precision that is learned.',
     ),
 }
-LIMIT: Final = SizeLimit(
-    "arms times features squared", lambda size: size["arms"] * size["features"] ** 2, MOST_NUMBERS
-)
+
+
+def _weights(size: Mapping[str, int]) -> int:
+    """Return arms times features squared; categories count as features."""
+    categories = sum(n for name, n in size.items() if name.startswith("features."))
+    return size["arms"] * (size["features"] + categories) ** 2
+
+
+LIMIT: Final = SizeLimit("arms times features squared", _weights, MOST_NUMBERS)
 
 
 class NoContext(BadEvidence):
@@ -81,13 +93,15 @@ class RewardAndContext(NamedTuple):
     context: tuple[float, ...]
 
 
-def as_context(x: ArrayLike, features: int) -> FloatArray:
+def as_context(x: Any, features: int, schema: Schema | None = None) -> FloatArray:
     """Return x as a vector of finite numbers, one per feature; raise BadEvidence if it is not.
 
-    None raises `NoContext`.
+    With a schema, x may also be a mapping of fields. None raises `NoContext`.
     """
     if x is None:
         raise NoContext
+    if schema is not None and hasattr(x, "keys"):
+        x = schema.encode(x)
     try:
         v = np.asarray(x)
     except ValueError:  # a ragged list

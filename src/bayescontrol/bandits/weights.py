@@ -108,6 +108,10 @@ class Scales(NamedTuple):
 
     They are posterior means of √(S/n) and ρ √(S/n), NaN until a reward other than 0 was learned.
     `sd` is None if rewards are 0 or 1. `ratios` are the probabilities of the ratios ρ.
+
+    >>> from bayescontrol import LogisticBandit
+    >>> LogisticBandit(2, features=1).belief().scales().ratios[4.0]  # one of seven, equally likely
+    0.142857142857142...
     """
 
     sd: float | None
