@@ -8,7 +8,7 @@ import pytest
 from bayescontrol import LinearBandit, LogisticBandit, Stream, interact
 from bayescontrol.bandits import RewardAndContext, Schema
 from bayescontrol.durable import open_agent
-from bayescontrol.errors import BadEvidence, InvalidTable
+from bayescontrol.errors import BadEvidence, IncompatibleState, InvalidTable
 from bayescontrol.testing import same_bits
 
 FIELDS: dict[str, Any] = {
@@ -86,11 +86,25 @@ def test_named_contexts_give_the_belief_of_their_vectors(kind: Any) -> None:
         assert a == plain.act(Stream(t))
         named.observe(a, o)
         plain.observe(a, RewardAndContext(t % 2, tuple(Schema(FIELDS).encode(visitor))))
-    assert same_bits(named.belief.save(), plain.belief.save())
+    assert named.belief.posterior().tobytes() == plain.belief.posterior().tobytes()
     assert named.decide(VISITOR, Stream(1))[1] == plain.decide(ENCODED, Stream(1))[1]
     p = named.belief.action_probabilities(VISITOR)
     assert p == plain.belief.action_probabilities(ENCODED)
     assert kind(**kind(2, FIELDS).settings()).schema.names == Schema(FIELDS).names
+
+
+def test_beliefs_with_other_fields_are_neither_merged_nor_loaded() -> None:
+    belief = LinearBandit(2, FIELDS).belief()
+    for features in (FIELDS | {"age": "number"}, 6):
+        other = LinearBandit(2, features).belief()
+        with pytest.raises(IncompatibleState, match="same `features`"):
+            belief.merge(other)
+        with pytest.raises(IncompatibleState, match="same `features`"):
+            belief.load(other.save())
+    twin = LinearBandit(2, FIELDS).belief()
+    twin.observe(VISITOR, 0, 2.0)
+    belief.merge(twin)
+    assert belief.mean(0) == pytest.approx(twin.mean(0))
 
 
 def test_named_contexts_work_in_worlds_in_logs_and_where_weights_change() -> None:

@@ -232,6 +232,8 @@ class LinearBelief(_ScoresBelief[LinearWeights]):
     {'red': 1.0, 'blue': 0.0}
     """
 
+    saved_fields = declare(Fixed("fields", lambda belief: belief._fields, "features"))
+
     format_name: ClassVar[str] = "LinearBelief"
     #: `sample` changes nothing but the saved array "drawn". Subclasses declare it again.
     stateless_draws: ClassVar[bool] = True
@@ -253,6 +255,20 @@ class LinearBelief(_ScoresBelief[LinearWeights]):
         d = len(features) if isinstance(features, Schema) else features
         self._roster = Roster(arms)
         self._posteriors = make_posteriors(link, prior, len(self), d)
+
+    @property
+    def _fields(self) -> dict[str, Any]:
+        """The fields of contexts with names; none without a schema."""
+        return {} if self.schema is None else self.schema.settings()
+
+    def merge(self, other: Any) -> None:
+        """Add the evidence of `other`; the prior counts once."""
+        if isinstance(other, LinearBelief) and other._fields != self._fields:
+            raise IncompatibleState(
+                f"cannot merge contexts with the fields {other._fields} into those with "
+                f"{self._fields}: create both with the same `features`"
+            )
+        super().merge(other)
 
     def _row(self, j: int) -> int:
         return j
