@@ -119,7 +119,7 @@ _LOGISTIC: Final = (
 )
 # `bandit_ablation` measures the numbers in these remarks.
 _LINEAR_REMARK: Final = (
-    "Drawing costs more than the model does. With our prior and our default noise of 1, a bonus of "
+    "Drawing costs more than the model does. With a given prior (0, 1) and noise 1, a bonus of "
     "one posterior standard deviation in place of a draw, which is LinUCB, lowers the regret from "
     "289 to 142 with 10 features and from 749 to 519 with 100. The true noise, `sd=0.5`, "
     "lowers that of the draws to 219 with 10 features and does not change it with 100. Runs are "

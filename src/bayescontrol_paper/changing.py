@@ -168,7 +168,7 @@ LINEAR_AGENTS: Final = (RULE, STATIC, FORGETTING)
 #: Costs above this, relative to the optimum, count as this.
 LARGEST_COST: Final = 1e9
 
-_CONTEXTUAL: Final = LinearBandit(5, features=3, sd=0.5)
+_CONTEXTUAL: Final = LinearBandit(5, features=3, sd=0.5, prior=(0, 1))
 _Q, _R, _W = np.eye(2), 0.1 * np.eye(1), np.eye(2)
 _QUADRATIC: Final = LinearQuadratic(_Q, _R, noise=_W, prior=SystemPrior())
 

@@ -435,10 +435,10 @@ def test_it_watches_the_agents_of_every_family(name: str) -> None:
 @pytest.mark.parametrize("kind", ["static", "shared", "changing", "per arm"])
 def test_contexts_are_situations_and_the_next_context_is_no_evidence(kind: str) -> None:
     """Contexts near 1e-9 have a large density, which would raise the alarm."""
-    problem: Any = LinearBandit(["a", "b"], features=2, sd=0.5)
+    problem: Any = LinearBandit(["a", "b"], features=2, sd=0.5, prior=(0, 1))
     if kind == "shared":
         problem = SharedLinearBandit(
-            ["a", "b"], lambda x, a: [float(x[0]), float(a == "a")], 2, sd=0.5
+            ["a", "b"], lambda x, a: [float(x[0]), float(a == "a")], 2, sd=0.5, prior=(0, 1)
         )
     if kind in ("changing", "per arm"):
         problem = problem.changing(per_arm=kind == "per arm")

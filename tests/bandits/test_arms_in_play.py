@@ -128,7 +128,8 @@ def test_an_arm_that_the_environment_lacks_raises_an_error() -> None:
 
 
 @pytest.mark.parametrize(
-    "bandit", [BernoulliBandit(["red", "blue"]), LinearBandit(["red", "blue"], features=2)]
+    "bandit",
+    [BernoulliBandit(["red", "blue"]), LinearBandit(["red", "blue"], 2, sd=1, prior=(0, 1))],
 )
 def test_invalid_changes_of_the_arms_change_nothing(bandit: Any) -> None:
     belief = bandit.belief()

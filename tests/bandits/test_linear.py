@@ -49,6 +49,11 @@ def history(arms: int, d: int, n: int, seed: int = 0) -> list[tuple[FloatArray, 
     return [(rng.normal(size=d), int(rng.integers(arms)), float(rng.normal())) for _ in range(n)]
 
 
+def fixed(arms: Any, d: int, sd: float = 1.0, prior: Any = (0.0, 1.0)) -> LinearBandit:
+    """A bandit with a given noise and prior."""
+    return LinearBandit(arms, d, sd=sd, prior=prior)
+
+
 def trained(belief: LinearBelief, events: Any) -> LinearBelief:
     for x, a, r in events:
         belief.observe(x, a, r)
@@ -64,7 +69,7 @@ def test_the_posterior_equals_batch_regression(d: int) -> None:
     A = rng.normal(size=(d, d))
     mu0, Lambda0, sd = rng.normal(size=(2, d)), A @ A.T + np.eye(d), 0.3
     events = history(2, d, 3 * d + 50, seed=d)
-    belief = trained(LinearBandit(2, d, sd, prior=(mu0, Lambda0)).belief(), events)
+    belief = trained(fixed(2, d, sd, prior=(mu0, Lambda0)).belief(), events)
     for a in range(2):
         X = np.array([x for x, b, _ in events if b == a])
         r = np.array([r for _, b, r in events if b == a])
@@ -77,13 +82,13 @@ def test_the_posterior_equals_batch_regression(d: int) -> None:
 
 def test_the_order_of_evidence_does_not_matter() -> None:
     events = history(3, 4, 200)
-    there = trained(LinearBandit(3, 4).belief(), events).posterior()
-    back = trained(LinearBandit(3, 4).belief(), events[::-1]).posterior()
+    there = trained(fixed(3, 4).belief(), events).posterior()
+    back = trained(fixed(3, 4).belief(), events[::-1]).posterior()
     np.testing.assert_allclose(there, back, rtol=1e-11, atol=1e-11)
 
 
 def test_merging_counts_evidence_and_prior_once() -> None:
-    bandit, events = LinearBandit(2, 3, prior=(1.0, 2.0)), history(2, 3, 60)
+    bandit, events = fixed(2, 3, prior=(1.0, 2.0)), history(2, 3, 60)
     one, two = trained(bandit.belief(), events[::2]), trained(bandit.belief(), events[1::2])
     saved = two.save()
     one.merge(two)
@@ -96,15 +101,15 @@ def test_merging_counts_evidence_and_prior_once() -> None:
 @pytest.mark.parametrize(
     "other",
     [
-        LinearBandit(2, 3, sd=2.0).belief(),
-        LinearBandit(2, 3, prior=(0, 2)).belief(),
-        LinearBandit(["red", "blue"], 3).belief(),
-        LogisticBandit(2, 3).belief(),
+        fixed(2, 3, sd=2.0).belief(),
+        fixed(2, 3, prior=(0, 2)).belief(),
+        fixed(["red", "blue"], 3).belief(),
+        LogisticBandit(2, 3, (0, 1)).belief(),
         None,
     ],
 )
 def test_unrelated_beliefs_do_not_merge(other: Any) -> None:
-    belief = LinearBandit(2, 3).belief()
+    belief = fixed(2, 3).belief()
     before = belief.save()
     with pytest.raises(IncompatibleState):
         belief.merge(other)
@@ -112,7 +117,7 @@ def test_unrelated_beliefs_do_not_merge(other: Any) -> None:
 
 
 def test_the_predictive_density_combines_score_and_noise() -> None:
-    belief = LinearBandit(1, 2, sd=0.5).belief()
+    belief = fixed(1, 2, sd=0.5).belief()
     x, r = np.array([1.0, 2.0]), 0.7
     variance = 0.25 + 5.0
     exact = -0.5 * (r**2 / variance + np.log(2 * np.pi * variance))
@@ -142,16 +147,16 @@ def test_drawing_scores_has_the_distribution_of_drawing_weights() -> None:
     """Two counts of 20,000 over 3 arms, |z| ≤ 4.5: false alarms 2e-5."""
     n, x = 20_000, np.array([1.0, -0.5, 2.0])
     events = history(3, 3, 12, seed=4)
-    belief = trained(LinearBandit(3, 3).belief(), events)
+    belief = trained(fixed(3, 3).belief(), events)
     by_modes = chosen(belief, x, n, modes=True)
     assert apart(chosen(belief, x, n, modes=False), by_modes) <= 4.5
     # Planted bug: noise of another size.
-    wrong = trained(LinearBandit(3, 3, sd=0.8).belief(), events)
+    wrong = trained(fixed(3, 3, sd=0.8).belief(), events)
     assert apart(chosen(wrong, x, n, modes=False), by_modes) > 4.5
 
 
 def test_action_probabilities_of_two_arms_have_a_closed_form() -> None:
-    belief, x = trained(LinearBandit(2, 3).belief(), history(2, 3, 20)), np.array([1.0, -0.5, 2.0])
+    belief, x = trained(fixed(2, 3).belief(), history(2, 3, 20)), np.array([1.0, -0.5, 2.0])
     s, sd = belief.scores(x)
     exact = 0.5 * erfc(-(s[0] - s[1]) / sqrt(2 * (sd[0] ** 2 + sd[1] ** 2)))
     assert belief.action_probabilities(x)[0] == pytest.approx(exact, abs=1e-10)
@@ -160,7 +165,7 @@ def test_action_probabilities_of_two_arms_have_a_closed_form() -> None:
 def test_action_probabilities_are_the_frequencies_of_actions() -> None:
     """20,000 draws over 4 arms, |z| ≤ 4.5: false alarms 3e-5."""
     n, x = 20_000, np.array([1.0, -0.5])
-    belief = trained(LinearBandit(4, 2).belief(), history(4, 2, 10, seed=2))
+    belief = trained(fixed(4, 2).belief(), history(4, 2, 10, seed=2))
     p = np.array(list(belief.action_probabilities(x).values()))
     assert p.sum() == pytest.approx(1.0, abs=1e-10)
     z = (chosen(belief, x, n, modes=False) - n * p) / np.sqrt(n * p * (1 - p))
@@ -171,7 +176,7 @@ def test_action_probabilities_are_the_frequencies_of_actions() -> None:
 
 
 def test_an_observation_sets_the_next_context_and_a_bare_reward_keeps_it() -> None:
-    agent = LinearBandit(2, 2).agent([1.0, 0.0])
+    agent = fixed(2, 2).agent([1.0, 0.0])
     agent.observe(0, RewardAndContext(2.0, (0.0, 1.0)))
     assert agent.x.tolist() == [0.0, 1.0]
     agent.observe(1, 3.0)
@@ -184,12 +189,12 @@ def test_an_observation_sets_the_next_context_and_a_bare_reward_keeps_it() -> No
 @pytest.mark.parametrize(
     "bandit",
     [
-        LinearBandit(["red", "blue"], 2),
-        SharedLinearBandit(["red", "blue"], lambda x, a: x, features=2),
+        fixed(["red", "blue"], 2),
+        SharedLinearBandit(["red", "blue"], lambda x, a: x, features=2, sd=1, prior=(0, 1)),
     ],
 )
 def test_an_agent_without_a_context_raises_but_can_learn(bandit: Any, schedule: Any) -> None:
-    agent, world = bandit.agent(schedule=schedule), LinearBandit(["red", "blue"], 2).draw(0)
+    agent, world = bandit.agent(schedule=schedule), fixed(["red", "blue"], 2).draw(0)
     for use in (
         lambda: agent.act(Stream(0)),
         lambda: agent.observe("red", 5.0),
@@ -208,7 +213,7 @@ def test_an_agent_without_a_context_raises_but_can_learn(bandit: Any, schedule: 
 @pytest.mark.parametrize("size", [1e-60, 1e-162, 1e-310])
 def test_scaling_a_context_does_not_change_the_choice(size: float) -> None:
     """Choices are compared draw by draw with the same stream: no false alarms."""
-    belief = trained(LinearBandit(3, 2).belief(), history(3, 2, 20))
+    belief = trained(fixed(3, 2).belief(), history(3, 2, 20))
     small = np.array([0.75, -0.5]) * 2.0 ** np.round(np.log2(size))
     large = small / small[0]
     p, q = belief.action_probabilities(small), belief.action_probabilities(large)
@@ -243,7 +248,7 @@ BAD_EVENTS = [
 
 def test_the_laws_of_beliefs_hold() -> None:
     def make() -> LinearBelief:
-        return LinearBandit(3, 2).belief()
+        return fixed(3, 2).belief()
 
     events = history(3, 2, 40)
     check_deterministic(make, events)
@@ -252,7 +257,7 @@ def test_the_laws_of_beliefs_hold() -> None:
 
 
 def test_a_bad_next_context_is_refused_before_anything_is_learned() -> None:
-    agent = LinearBandit(2, 2).agent([0.0, 1.0])
+    agent = fixed(2, 2).agent([0.0, 1.0])
     before = agent.save()
     for bad in ((1.0,), (1.0, np.nan), None):
         with pytest.raises(BadEvidence, match="context"):
@@ -261,7 +266,7 @@ def test_a_bad_next_context_is_refused_before_anything_is_learned() -> None:
 
 
 @pytest.mark.parametrize("schedule", [None, Every(3)])
-@pytest.mark.parametrize("kind", [LinearBandit, LogisticBandit])
+@pytest.mark.parametrize("kind", [fixed, LinearBandit, LogisticBandit])
 def test_the_laws_of_acting_hold(kind: Any, schedule: Any) -> None:
     bandit = kind(["red", "blue"], 3)
     rest = {} if schedule is None else {"schedule": schedule}
@@ -282,7 +287,7 @@ def test_the_laws_of_acting_hold(kind: Any, schedule: Any) -> None:
 
 
 @pytest.mark.parametrize("contexts", ["normal", "sphere"])
-@pytest.mark.parametrize("kind", [LinearBandit, LogisticBandit])
+@pytest.mark.parametrize("kind", [fixed, LinearBandit, LogisticBandit])
 @pytest.mark.parametrize("steps", [1, 2, 300])
 def test_the_compiled_loop_equals_the_readable_one(kind: Any, contexts: Any, steps: int) -> None:
     bandit = kind(["red", "blue", "green"], 4)
@@ -310,15 +315,15 @@ def test_the_compiled_loop_equals_the_readable_one(kind: Any, contexts: Any, ste
 
 
 def test_the_compiled_loop_requires_a_matching_agent_and_environment() -> None:
-    bandit = LinearBandit(2, 2)
+    bandit = fixed(2, 2)
     world = bandit.draw(0)
     x = world.start
     assert find_loop(bandit.agent(x), world) is not None
     assert find_loop(bandit.agent(x, schedule=Every(2)), world) is None
     assert find_loop(bandit.agent(x), bandit.draw(0, lambda rng: [1.0, 2.0])) is None
-    assert find_loop(LinearBandit(2, 2, sd=2.0).agent(x), world) is None
-    assert find_loop(LinearBandit(3, 2).agent(x), world) is None
-    assert find_loop(LinearBandit(2, 3).agent([0.0] * 3), world) is None
+    assert find_loop(fixed(2, 2, sd=2.0).agent(x), world) is None
+    assert find_loop(fixed(3, 2).agent(x), world) is None
+    assert find_loop(fixed(2, 3).agent([0.0] * 3), world) is None
     assert find_loop(bandit.agent(), world) is None
     assert find_loop(bandit.agent([1e-162, 0.0]), world) is None
 
@@ -328,7 +333,7 @@ def test_the_compiled_loop_requires_a_matching_agent_and_environment() -> None:
 
 @pytest.mark.parametrize(
     ("kind", "size", "of_first", "of_chance"),
-    [(LinearBandit, 5, 0.05, 0.01), (LogisticBandit, 4, 0.3, 0.1)],
+    [(fixed, 5, 0.05, 0.01), (LogisticBandit, 4, 0.3, 0.1)],
 )
 def test_regret_falls_and_is_far_below_that_of_random_play(
     kind: Any, size: int, of_first: float, of_chance: float
@@ -349,7 +354,7 @@ def test_regret_falls_and_is_far_below_that_of_random_play(
 
 
 def test_arms_keep_their_posterior_when_retired_and_restored() -> None:
-    belief = trained(LinearBandit(["red", "blue"], 2).belief(), [([1.0, 0.0], "red", 2.0)])
+    belief = trained(fixed(["red", "blue"], 2).belief(), [([1.0, 0.0], "red", 2.0)])
     belief.add("green", prior=([3.0, 0.0], np.diag([10.0, 20.0])))
     np.testing.assert_allclose(belief.mean("green"), [3.0, 0.0])
     np.testing.assert_allclose(belief.precision("green"), np.diag([10.0, 20.0]))
@@ -360,7 +365,7 @@ def test_arms_keep_their_posterior_when_retired_and_restored() -> None:
     belief.observe([0.0, 1.0], "red", 4.0)
     belief.restore("red")
     np.testing.assert_allclose(belief.mean("red"), [1.0, 2.0])
-    resumed = LinearBandit(7, 2).belief()
+    resumed = fixed(7, 2).belief()
     resumed.load(belief.save())
     assert same_bits(resumed.save(), belief.save())
     assert resumed.arms == ("red", "blue", "green")
@@ -368,7 +373,7 @@ def test_arms_keep_their_posterior_when_retired_and_restored() -> None:
 
 def test_in_a_context_of_zeros_all_arms_are_chosen() -> None:
     """400 draws each: one of three arms is missed with probability 1e-70."""
-    belief, rng, x = LinearBandit(3, 2).belief(), Stream(0), [0.0, 0.0]
+    belief, rng, x = fixed(3, 2).belief(), Stream(0), [0.0, 0.0]
     assert {belief.draw_action(x, rng) for _ in range(400)} == {0, 1, 2}
     mode = belief.sample(rng)
     assert {mode.act(x, rng) for _ in range(400)} == {0, 1, 2}
@@ -377,7 +382,7 @@ def test_in_a_context_of_zeros_all_arms_are_chosen() -> None:
 
 
 def test_a_held_mode_pulls_no_retired_arm_and_can_be_resumed() -> None:
-    bandit = LinearBandit(["red", "blue"], 2)
+    bandit = fixed(["red", "blue"], 2)
     agent = bandit.agent([1.0, 1.0], schedule=Every(1000))
     held = agent.act(Stream(0))
     agent.belief.add("green")
@@ -398,12 +403,12 @@ def test_a_held_mode_pulls_no_retired_arm_and_can_be_resumed() -> None:
 
 
 BAD_ARGUMENTS: list[tuple[type[Exception], str, list[Any], dict[str, Any]]] = [
-    *((InvalidPrior, "prior", [2, 2], {"prior": prior}) for prior in (
+    *((InvalidPrior, "prior", [2, 2], {"sd": 1, "prior": prior}) for prior in (
         (0.0, 0.0), (0.0, -1.0), (0.0, np.nan), (np.inf, 1.0), (0.0, [1.0, 1.0]),
         (0.0, [[1.0, 2.0], [2.0, 1.0]]), (0.0, [[1.0, 0.5], [0.0, 1.0]]), ([1.0, 2.0, 3.0], 1.0),
         ("a", 1.0), (0.0, 1e-80),
     )),
-    *((InvalidPrior, "a pair", [2, 2], {"prior": prior}) for prior in (3.0, (0.0,))),
+    *((InvalidPrior, "a pair", [2, 2], {"sd": 1, "prior": prior}) for prior in (3.0, (0.0,))),
     *((InvalidPrior, "sd=", [2, 2], {"sd": sd}) for sd in (
         None, "1", [1.0, 2.0], 0.0, -1.0, np.nan, np.inf
     )),
@@ -426,13 +431,13 @@ def test_an_invalid_world_is_refused() -> None:
     ]  # fmt: skip
     for weights in bad:
         with pytest.raises(InvalidTable):
-            LinearBandit(2, 2).environment(weights)
+            fixed(2, 2).environment(weights)
     with pytest.raises(InvalidTable, match="contexts"):
-        LinearBandit(2, 2).environment(np.eye(2), "cube")  # type: ignore[arg-type]
+        fixed(2, 2).environment(np.eye(2), "cube")  # type: ignore[arg-type]
 
 
 def test_a_user_defined_context_is_validated_and_used() -> None:
-    bandit = LinearBandit(2, 2)
+    bandit = fixed(2, 2)
     world = bandit.environment(np.eye(2), lambda rng: [1.0, rng.random()], start=[1.0, 0.0])
     assert world.respond(0, Stream(0)).context[0] == 1.0
     assert world.best([0.1, 0.2]) == 1
@@ -441,12 +446,12 @@ def test_a_user_defined_context_is_validated_and_used() -> None:
 
 
 def test_a_damaged_state_is_refused_and_changes_nothing() -> None:
-    belief = trained(LinearBandit(2, 2).belief(), [([1.0, 2.0], 0, 1.0)])
+    belief = trained(fixed(2, 2).belief(), [([1.0, 2.0], 0, 1.0)])
     belief.sample(Stream(0))
     good = belief.save()
     damages: list[Any] = [
-        LogisticBandit(2, 2).belief().save(),
-        LinearBandit(2, 3).belief().save(),
+        LogisticBandit(2, 2, (0, 1)).belief().save(),
+        fixed(2, 3).belief().save(),
         good | {"factor": np.ones((2, 2, 2))},
         good | {"factor": -good["factor"]},
         good | {"target": np.zeros((3, 2))},
@@ -466,6 +471,6 @@ def test_a_damaged_state_is_refused_and_changes_nothing() -> None:
 
 def test_a_prior_may_be_an_array() -> None:
     array: Any = np.array([1.0, 2.0])
-    given, pair = LinearBandit(2, 3, prior=array), LinearBandit(2, 3, prior=(1.0, 2.0))
+    given, pair = fixed(2, 3, prior=array), fixed(2, 3, prior=(1.0, 2.0))
     assert given.settings() == pair.settings()
     assert given.belief().mean(0).tolist() == pair.belief().mean(0).tolist()

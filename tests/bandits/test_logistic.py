@@ -125,7 +125,7 @@ def test_the_laws_of_beliefs_hold_and_rewards_are_zero_or_one() -> None:
     events = [(x, 0, y) for x, y in zip(X, r, strict=True)]
 
     def make() -> LinearBelief:
-        return LogisticBandit(2, 2).belief()
+        return LogisticBandit(2, 2, (0, 1)).belief()
 
     check_deterministic(make, events)
     check_save(make, events)
@@ -134,7 +134,7 @@ def test_the_laws_of_beliefs_hold_and_rewards_are_zero_or_one() -> None:
 
 
 def test_an_order_dependent_approximation_cannot_be_merged() -> None:
-    one, two = LogisticBandit(2, 2).belief(), LogisticBandit(2, 2).belief()
+    one, two = LogisticBandit(2, 2, (0, 1)).belief(), LogisticBandit(2, 2, (0, 1)).belief()
     before = one.save()
     with pytest.raises(IncompatibleState, match="depends on earlier rewards"):
         one.merge(two)
@@ -144,7 +144,7 @@ def test_an_order_dependent_approximation_cannot_be_merged() -> None:
 @pytest.mark.parametrize("per_arm", [None, False, True])
 def test_a_state_is_not_continued_with_another_link(per_arm: bool | None) -> None:
     beliefs = []
-    for bandit in (LogisticBandit(2, 2), LinearBandit(2, 2)):
+    for bandit in (LogisticBandit(2, 2, (0, 1)), LinearBandit(2, 2, 1, (0, 1))):
         problem: Any = bandit if per_arm is None else bandit.changing(per_arm=per_arm)
         beliefs.append(problem.belief())
         beliefs[-1].observe([1.0, 0.5], 0, 1)

@@ -31,6 +31,8 @@ def phi(x: Any, a: int) -> list[float]:
 
 
 def bandit(arms: Any = (1, 2), **rest: Any) -> SharedLinearBandit:
+    if "link" not in rest:
+        rest = {"sd": 1.0, "prior": (0.0, 1.0)} | rest
     return SharedLinearBandit(list(arms), phi, 3, **rest)
 
 

@@ -38,7 +38,7 @@ from bayescontrol.protocols import MISSING
 T = 12
 HAZARDS, HAZARD_PRIOR = [0.3, 0.05, 0.0], [0.2, 0.5, 0.3]
 ARMS = ["red", "blue"]
-LINEAR: dict[str, Any] = {"features": 2, "sd": 0.5}
+LINEAR: dict[str, Any] = {"features": 2, "sd": 0.5, "prior": (0, 1)}
 
 
 def no_context(rng: Any) -> None:
@@ -61,8 +61,12 @@ FAMILIES: dict[str, tuple[Any, Callable[[Any], Any], Callable[[Any], Any]]] = {
     "categorical": (
         CategoricalBandit(ARMS, [0, 1, 5]), no_context, lambda rng: int(rng.choice([0, 1, 5])),
     ),
-    "linear": (LinearBandit(ARMS, features=2, sd=0.5), context, lambda rng: rng.normal()),
-    "logistic": (LogisticBandit(ARMS, features=2), context, lambda rng: int(rng.integers(2))),
+    "linear": (
+        LinearBandit(ARMS, features=2, sd=0.5, prior=(0, 1)), context, lambda rng: rng.normal(),
+    ),
+    "logistic": (
+        LogisticBandit(ARMS, features=2, prior=(0, 1)), context, lambda rng: int(rng.integers(2)),
+    ),
 }  # fmt: skip
 
 
@@ -373,10 +377,10 @@ def enumerated(belief: Any, x: Any) -> dict[Any, float]:
 
 def with_arms(problem: Any, arms: list[str]) -> Any:
     """Return the problem with other arms and the same prior for all of them."""
-    settings = {k: v for k, v in problem.settings().items() if k != "prior"}
-    if getattr(problem, "stated", None) is not None:
+    settings = problem.settings() | {"arms": arms}
+    if "features" not in settings:  # without contexts, the prior has a row for each arm
         settings["prior"] = problem.stated
-    return type(problem)(**{**settings, "arms": arms})
+    return type(problem)(**settings)
 
 
 def belief_about_separate_arms(family: str, arms: list[str], steps: int) -> Any:

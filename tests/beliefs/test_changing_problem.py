@@ -49,7 +49,7 @@ def test_a_run_can_be_continued_across_a_change() -> None:
 
 
 def test_the_context_of_a_world_survives_a_change() -> None:
-    bandit = LinearBandit(2, features=2, sd=0.01)
+    bandit = LinearBandit(2, features=2, sd=0.01, prior=(0, 1))
     changing = bandit.changing().environment(
         [[1, 0], [0, 0]], start=[1.0, 2.0], changes={1: [[0, 1], [0, 0]]}
     )
@@ -114,6 +114,6 @@ def test_the_settings_make_the_same_problem_again(per_arm: bool) -> None:
 
 
 def test_a_changing_problem_cannot_change_again() -> None:
-    for problem in (BernoulliBandit(2), LinearBandit(2, features=1)):
+    for problem in (BernoulliBandit(2), LinearBandit(2, features=1, sd=1, prior=(0, 1))):
         with pytest.raises(MissingCapability, match="changes already"):
             problem.changing(window=5).changing(window=9)

@@ -71,7 +71,7 @@ MODELS: dict[str, tuple[Any, Question, Answer]] = {
         coin,
     ),
     "linear": (
-        bc.LinearBandit(["a", "b", "c"], features=2, sd=0.5),
+        bc.LinearBandit(["a", "b", "c"], features=2),
         lambda rng: rng.normal(size=2),
         lambda a, rng: rng.normal(),
     ),

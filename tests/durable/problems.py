@@ -38,14 +38,16 @@ PROBLEMS: dict[str, Any] = {
     "poisson, default": bc.PoissonBandit(2),
     "exponential": bc.ExponentialBandit(2),
     "exponential, prior": bc.ExponentialBandit(2, prior=(3, 0.1)),
-    "linear": bc.LinearBandit(["a", "b"], features=2, sd=0.3),
-    "linear, prior": bc.LinearBandit(2, features=2, prior=([0.1, 0.2], [[2, 0.1], [0.1, 1]])),
+    "linear": bc.LinearBandit(["a", "b"], features=2),
+    "linear, prior": bc.LinearBandit(
+        2, features=2, sd=0.3, prior=([0.1, 0.2], [[2, 0.1], [0.1, 1]])
+    ),
     "logistic": bc.LogisticBandit(["a", "b"], features=3),
     "joint": bc.JointBandit([[0.9, 0.1], [0.3, 0.9]], prior=[0.3, 0.7]),
     "of Bernoulli arms": Bandit(Bernoulli(), ["a", "b"], prior=(2, 3)),
     "of categorical arms": Bandit(Categorical([0, 2, 5]), 2),
     "of unknown variance": Bandit(NormalGamma(), 2),
-    "contextual, Gaussian": ContextualBandit(GaussianNoise(0.3), 2, 2),
+    "contextual, Gaussian": ContextualBandit(GaussianNoise(0.3), 2, 2, prior=(0, 1)),
     "contextual, 0 or 1": ContextualBandit(Logit(), ["a", "b"], 2, prior=(0.1, 2.0)),
     "correlated": bc.LogitNormalBandit([0.1, 1 / 3], [[1.0, 0.9], [0.9, 1.0]], particles=200),
     "tables": random_modes(4, situations=3, seed=1),
@@ -72,7 +74,9 @@ PROBLEMS: dict[str, Any] = {
     ),
     "changing": bc.BernoulliBandit(["red", "blue"]).changing(window=5),
     "changing, per arm": bc.PoissonBandit(2).changing(per_arm=True, hazards=[0.1, 0.01]),
-    "changing contexts": bc.LinearBandit(["a", "b"], features=2, sd=0.3).changing(starts=9),
+    "changing contexts": bc.LinearBandit(["a", "b"], features=2, sd=0.3, prior=(0, 1)).changing(
+        starts=9
+    ),
     "draws": DrawsBandit(bc.PoissonBandit(["a", "b"]), [[0.5, 1.0], [2.0, 1 / 3], [0.1, 0.2]]),
     "draws, weighted": DrawsBandit(
         bc.BernoulliBandit(2), [[0.5, 0.3], [0.2, 0.6]], log_weights=[0.0, -0.1]

@@ -161,7 +161,8 @@ def test_an_agent_continues_if_its_probabilities_cannot_be_computed() -> None:
 
 
 def test_probabilities_return_when_they_can_be_computed_again() -> None:
-    with open_agent(MEMORY, "shop", bc.LinearBandit(["red", "blue"], features=2), seed=1) as agent:
+    shop = bc.LinearBandit(["red", "blue"], features=2, sd=1, prior=(0, 1))
+    with open_agent(MEMORY, "shop", shop, seed=1) as agent:
         agent.observe(agent.act([1e20, 1.0]), 1e20)
         odd = [agent.act([1e20, 1.0]).probability for _ in range(3)]
         assert None in odd

@@ -79,7 +79,7 @@ def test_every_kind_is_tested() -> None:
         (PoissonBandit(2, prior=(1, 1)), PoissonBandit(2)),
         (ExponentialBandit(2, prior=(2, 1)), ExponentialBandit(2)),
         (CategoricalBandit(2, [0, 1], prior=(1, 1)), CategoricalBandit(2, [0, 1])),
-        (LinearBandit(2, 2, prior=(0, 1)), LinearBandit(2, 2)),
+        (LinearBandit(2, 2, sd="learned", prior="learned"), LinearBandit(2, 2)),
     ],
     ids=lambda p: type(p).__name__,
 )

@@ -163,7 +163,7 @@ def paid(a: int, o: int) -> float:
 
 
 MODES = random_modes(3, situations=2, observations=2, seed=3)
-LINEAR = LinearBandit([0, 1], features=2, sd=0.5)
+LINEAR = LinearBandit([0, 1], features=2, sd=0.5, prior=(0, 1))
 PLANT = LinearQuadratic([[1.0]], [[1.0]], prior=SystemPrior())
 REGULATED = LinearQuadratic([[1.0]], [[1.0]], integral=[0.1])
 PLANE = double_integrator()
@@ -246,6 +246,7 @@ EXAMPLES: dict[str, Example] = {
     "contexts that change separately": on_contexts(
         lambda: LINEAR.changing(per_arm=True, **WINDOW).belief()
     ),
+    "learned scales": on_contexts(lambda: LinearBandit([0, 1], features=2).belief()),
     "shared": on_contexts(lambda: SharedLinearBandit([0, 1], shared_features, 2).belief()),
     "fading contexts": on_contexts(lambda: ForgettingLinearBelief(LINEAR, forgetting=0.9)),
     "change points": on_contexts(lambda: ChangePointBelief(LINEAR.belief(), **WINDOW)),

@@ -269,12 +269,17 @@ def test_many_arms_are_drawn_as_intervals_and_contexts_give_the_arms_of_a_contex
     (ax,) = plot.arms(agent).axes
     median = np.asarray(ax.lines[0].get_ydata())
     assert np.allclose(median, stats.beta([1] * 3 + [2] + [1] * 6, 1).median(), atol=1e-3)
-    contextual = LinearBandit(["a", "b"], features=2).agent()
+    contextual = LinearBandit(["a", "b"], features=2, sd=1, prior=(0, 1)).agent()
     with pytest.raises(BadEvidence, match="context"):
         plot.arms(contextual)
     (ax,) = plot.arms(contextual, x=[3.0, 4.0]).axes
     m, f = map(np.asarray, ax.lines[0].get_data())
     assert np.allclose(f, stats.norm(0, 5).pdf(m), rtol=0.02, atol=0.001)
+    learned = LinearBandit(["a", "b"], features=2).agent()
+    with pytest.raises(MissingCapability, match="no known posterior"):
+        plot.arms(learned, x=[3.0, 4.0])  # the scale of the rewards is unknown
+    learned.learn([3.0, 4.0], "a", 1.0)
+    assert len(plot.arms(learned, x=[3.0, 4.0]).axes[0].lines) == 2
 
 
 @pytest.mark.parametrize(

@@ -32,6 +32,8 @@ from bayescontrol.bandits.regression import GaussianNoise as GaussianNoise
 from bayescontrol.bandits.regression import LinearEnvironment as LinearEnvironment
 from bayescontrol.bandits.regression import Logit as Logit
 from bayescontrol.bandits.regression import RewardAndContext as RewardAndContext
+from bayescontrol.bandits.schema import Schema as Schema
+from bayescontrol.bandits.weights import Scales as Scales
 
 #: The bandits of all families, in the order of the documentation.
 FAMILIES: Final[tuple[type[Bandit], ...]] = tuple(

@@ -221,7 +221,7 @@ class ChangingArmsBelief(ChangePointBelief, HasArms[Any]):
 
     # -- adding and retiring arms --------------------------------------------------------------
 
-    def add(self, arm: Hashable, prior: Prior = None) -> None:
+    def add(self, arm: Hashable, prior: Prior | None = None) -> None:
         """Add an arm: in every segment it has its prior, as if it had never been pulled.
 
         >>> from bayescontrol import BernoulliBandit
@@ -374,7 +374,8 @@ class PerArmBelief(HasArms[Any]):
             return None
         if isinstance(modes[0], MeanRewards):
             return MeanRewards(self.arms, np.concatenate([mode.means for mode in modes]))
-        return LinearWeights(self.arms, np.concatenate([mode.weights for mode in modes]))
+        weights = np.concatenate([mode.weights for mode in modes])
+        return LinearWeights(self.arms, weights, modes[0].schema)
 
     def log_predictive(self, x: Any, a: Any, o: Any) -> float:
         """ln P(o | âo_<t â_t); a density if observations are continuous."""
@@ -414,7 +415,7 @@ class PerArmBelief(HasArms[Any]):
         summaries = (next(iter(part.posterior_summary().values())) for part in self._parts)
         return dict(zip(names, summaries, strict=True))
 
-    def add(self, arm: Hashable, prior: Prior = None) -> None:
+    def add(self, arm: Hashable, prior: Prior | None = None) -> None:
         """Add an arm with its prior; the other arms do not change.
 
         >>> from bayescontrol import BernoulliBandit

@@ -8,7 +8,8 @@ context 0, in which nothing can be learned, unless another start is given. Give 
 start: `agent(start=world.start)`.
 """
 
-from typing import Any, ClassVar
+from collections.abc import Mapping
+from typing import Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 
@@ -32,40 +33,47 @@ from bayescontrol.bandits.regression import (
     Prior,
     RewardAndContext,
     as_context,
-    make_regressions,
     next_context,
 )
 from bayescontrol.bandits.roster import Arms
+from bayescontrol.bandits.schema import Schema
 from bayescontrol.beliefs.changing_problem import Changing
-from bayescontrol.errors import InvalidTable
+from bayescontrol.errors import InvalidTable, MissingCapability
 from bayescontrol.rule import ControlRule
 from bayescontrol.schedules import Schedule, every_step
 from bayescontrol.seeding import SeedLike, as_stream
 from bayescontrol.situations import accept_late_feedback
+
+#: The length of a context, or the fields of contexts with names; see `Schema`.
+Features: TypeAlias = int | Mapping[str, Any]
 
 
 class ContextualBandit:
     """Arms with independent weights; the base of `LinearBandit` and `LogisticBandit`.
 
     >>> from bayescontrol.bandits.regression import GaussianNoise
-    >>> ContextualBandit(GaussianNoise(0.5), ["red", "blue"], 3)
-    ContextualBandit(GaussianNoise(sd=0.5), 2 arms of 3 features)
+    >>> ContextualBandit(GaussianNoise(), ["red", "blue"], 3)
+    ContextualBandit(GaussianNoise(sd=learned), 2 arms of 3 features)
     """
 
     model_part: ClassVar[str] = "link"
     not_stored_because: ClassVar[str] = "its link has no stored name"
 
-    def __init__(self, link: Link, arms: Arms, features: int, prior: Prior = None) -> None:
+    def __init__(
+        self, link: Link, arms: Arms, features: Features, prior: Prior = "learned"
+    ) -> None:
         self.link, self.labels, self.prior = link, Names("arm", arms), prior
-        self._priors = make_regressions(prior, len(self.labels), features)
-        self.features = self._priors.features
+        size = Schema(features) if isinstance(features, Mapping) else features
+        self._belief = LinearBelief(link, list(self.labels), size, prior)
+        self.schema = self._belief.schema
+        self.features = self._belief.features
 
     def belief(self) -> LinearBelief:
         """Return the prior belief."""
-        return LinearBelief(self.link, list(self.labels), self.features, self.prior)
+        return self._belief.copy()
 
     def agent(
-        self, start: ArrayLike | None = None, *, schedule: Schedule = every_step
+        self, start: Any = None, *, schedule: Schedule = every_step
     ) -> ControlRule[LinearWeights, Any, Any, Any]:
         """Return an agent that acts by Thompson sampling, in the context `start`.
 
@@ -77,21 +85,46 @@ class ContextualBandit:
         Traceback (most recent call last):
         bayescontrol.bandits.regression.NoContext: no context yet: use decide(x, rng) ...
         """
-        x = None if start is None else as_context(start, self.features).copy()
-        return ControlRule(self.belief(), x, next_context, schedule)
+        x = None if start is None else as_context(start, self.features, self.schema).copy()
+        advance = next_context if self.schema is None else self.advance
+        return ControlRule(self.belief(), x, advance, schedule)
+
+    @accept_late_feedback
+    def advance(self, x: Any, a: Any, o: Any) -> Any:
+        """T(x, a, o) of contexts with a schema: the context in o, or x if o has none."""
+        if isinstance(o, RewardAndContext):
+            context = as_context(o.context, self.features, self.schema)
+            o = RewardAndContext(o.reward, tuple(context.tolist()))
+        return next_context(None if x is None else as_context(x, self.features, self.schema), a, o)
 
     def changing(self, *, per_arm: bool = False, **options: Any) -> Changing:
         """Return the same problem for a world that changes; see `ChangePointBelief` for options.
 
-        All arms change together, or each arm at its own times with `per_arm`.
+        All arms change together, or each arm at its own times with `per_arm`. The noise and the
+        prior must be given.
         """
+        if isinstance(self.prior, str):
+            given = "prior=(0, 1)" if self.link.sd is None else "sd=1, prior=(0, 1)"
+            raise MissingCapability(
+                f"{self!r} learns its scales, and a changing world does not support this: give "
+                f"them, as {type(self).__name__}(arms, features, {given}).changing()"
+            )
         return changing_problem(self, per_arm, options)
 
     def environment(
-        self, weights: ArrayLike, contexts: Contexts = "normal", start: ArrayLike | None = None
+        self,
+        weights: ArrayLike,
+        contexts: Contexts = "normal",
+        start: ArrayLike | None = None,
+        *,
+        sd: float | None = None,
     ) -> LinearEnvironment:
-        """A world with these true weights, one row per arm."""
-        world = LinearEnvironment(self.link, self.labels, weights, contexts, start)
+        """A world with these true weights, one row per arm.
+
+        `sd` is its noise: by default that of the bandit, or 1 if the bandit learns it.
+        """
+        link = self.link.in_world(sd)
+        world = LinearEnvironment(link, self.labels, weights, contexts, start)
         if world.truth.shape[1] != self.features:
             raise InvalidTable(
                 f"weights of {world.truth.shape[1]} features: expected {self.features} per arm"
@@ -99,25 +132,32 @@ class ContextualBandit:
         return world
 
     def draw(
-        self, seed: SeedLike, contexts: Contexts = "normal", start: ArrayLike | None = None
+        self,
+        seed: SeedLike,
+        contexts: Contexts = "normal",
+        start: ArrayLike | None = None,
+        *,
+        sd: float | None = None,
     ) -> LinearEnvironment:
-        """A world drawn from the prior."""
-        stream, weights = as_stream(seed), np.empty((len(self.labels), self.features))
-        for j, w in enumerate(weights):
-            self._priors.draw(j, stream.state, w)
-        return self.environment(weights, contexts, start)
+        """A world drawn from the prior; `sd` is its noise, as for `environment`."""
+        noise = self.link.in_world(sd).sd
+        noise = 1.0 if noise is None else float(noise)
+        weights = self._belief._posteriors.draw_prior(as_stream(seed).state, noise)
+        return self.environment(weights, contexts, start, sd=sd)
 
     def settings(self) -> dict[str, Any]:
         """Return the arms, the length of a context, the prior and the link's settings.
 
         >>> from bayescontrol import LogisticBandit
         >>> LogisticBandit(["red"], features=3).settings()
-        {'arms': ['red'], 'features': 3, 'prior': [0.0, 1.0]}
+        {'arms': ['red'], 'features': 3, 'prior': 'learned'}
         """
-        given = (0.0, 1.0) if self.prior is None else self.prior
-        prior = [np.asarray(part, np.float64).tolist() for part in given]
+        prior: Any = self.prior
+        if not isinstance(prior, str):
+            prior = [np.asarray(part, np.float64).tolist() for part in prior]
         return {
-            "arms": list(self.labels), "features": self.features, "prior": prior,
+            "arms": list(self.labels),
+            "features": self.schema.settings() if self.schema else self.features, "prior": prior,
             **self.link.settings(),
         }  # fmt: skip
 
@@ -129,17 +169,21 @@ class ContextualBandit:
 class LinearBandit(ContextualBandit):
     """N arms that pay x·w_a and Gaussian noise; `features` is the length d of a context x.
 
-    `prior` is (mean, precision) of the weights: numbers, or a vector and a matrix, for all arms
-    or per arm; (0, 1) by default.
+    `arms` is the number of arms or their names. By default the noise, and the size of the weights
+    relative to it, are learned: rewards may have any unit, and features should be of order 1.
 
-    `arms` is the number of arms or their names. `sd` is the standard deviation of the noise.
+    If they are known, give both: `sd` is the standard deviation of the noise, `prior` is (mean,
+    precision) of the weights: numbers, or a vector and a matrix, for all arms or per arm.
 
-    >>> bandit = LinearBandit(["red", "blue"], features=2, sd=0.5)
+    `features` may also be a mapping that describes the fields of a context, see `Schema`. Then x is
+    a mapping or a row of a data frame: `LinearBandit(2, {"age": "number", "new": "boolean"})`.
+
+    >>> bandit = LinearBandit(["red", "blue"], features=2)
     >>> agent = bandit.agent()
     >>> from bayescontrol import Stream, interact, metrics
     >>> _, a = agent.decide([1.0, 0.3], Stream(0))      # now
     >>> agent.learn([1.0, 0.3], a, 0.7)                 # when the reward is known
-    >>> world = bandit.environment([[1, 0], [0, 1]])
+    >>> world = bandit.environment([[1, 0], [0, 1]], sd=0.5)
     >>> record = interact(bandit.agent(start=world.start), world, 500, seed=0)
     >>> regret = metrics.regret(record, world)          # cumulative
     >>> bool((regret[499] - regret[249]) / 250 < 0.1)
@@ -148,7 +192,13 @@ class LinearBandit(ContextualBandit):
 
     model_kind: ClassVar[ModelKind] = GaussianNoise.model_kind
 
-    def __init__(self, arms: Arms, features: int, sd: float = 1.0, prior: Prior = None) -> None:
+    def __init__(
+        self,
+        arms: Arms,
+        features: Features,
+        sd: float | Literal["learned"] = "learned",
+        prior: Prior = "learned",
+    ) -> None:
         super().__init__(GaussianNoise(sd), arms, features, prior)
 
 
@@ -156,9 +206,10 @@ class LogisticBandit(ContextualBandit):
     """N arms that pay 1 with probability σ(x·w_a); see `Logit` for the approximation.
 
     `arms` is the number of arms or their names. `features` is the length of a context x. `prior` is
-    (mean, precision) of the weights, as for `LinearBandit`.
+    (mean, precision) of the weights, as for `LinearBandit`. By default the mean is 0 and the
+    precision is learned; its probabilities are approximate, like the posterior.
 
-    >>> bandit = LogisticBandit(["red", "blue"], features=2)
+    >>> bandit = LogisticBandit(["red", "blue"], features=2, prior=(0, 1))
     >>> agent = bandit.agent()
     >>> agent.learn([1.0, 0.0], "red", 1)
     >>> {a: round(p, 3) for a, p in agent.belief.expected([1.0, 0.0]).items()}
@@ -167,7 +218,7 @@ class LogisticBandit(ContextualBandit):
 
     model_kind: ClassVar[ModelKind] = Logit.model_kind
 
-    def __init__(self, arms: Arms, features: int, prior: Prior = None) -> None:
+    def __init__(self, arms: Arms, features: Features, prior: Prior = "learned") -> None:
         super().__init__(Logit(), arms, features, prior)
 
 
@@ -175,10 +226,11 @@ class SharedLinearBandit:
     """Arms with shared weights: r = φ(x, a)·w plus noise, or `link=Logit()` for 0 and 1.
 
     `arms` is the number of arms or their names. `phi(x, a)` returns the features of arm a in
-    context x, a vector of length `features`. `sd` is the standard deviation of the noise. `prior`
-    is (mean, precision) of the weights, by default (0, 1).
+    context x, a vector of length `features`. `sd` is the standard deviation of the noise, `prior`
+    is (mean, precision) of the weights: give both, or neither to learn them, as for `LinearBandit`.
 
-    >>> bandit = SharedLinearBandit(["day", "night"], lambda x, a: [x, a == "day"], features=2)
+    >>> phi = lambda x, a: [x, a == "day"]
+    >>> bandit = SharedLinearBandit(["day", "night"], phi, features=2, sd=1, prior=(0, 1))
     >>> agent = bandit.agent(start=0.5)
     >>> agent.learn(0.5, "day", 1.0)
     >>> agent.belief.mean().round(3)
@@ -192,8 +244,8 @@ class SharedLinearBandit:
         arms: Arms,
         phi: FeatureMap,
         features: int,
-        sd: float = 1.0,
-        prior: Prior = None,
+        sd: float | Literal["learned"] = "learned",
+        prior: Prior = "learned",
         *,
         link: Link | None = None,
     ) -> None:

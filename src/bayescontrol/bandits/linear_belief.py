@@ -4,6 +4,8 @@
     shared weights     φ(x, a)·w,  w ~ N(μ₀, Λ₀⁻¹): a reward of one arm informs about all
     policy             P(a | w, x) = 1 for the arm with the largest score
 
+If noise and prior are learned, this holds given their scales; `weights` has both cases.
+
 Drawing a mode draws the weights. `LinearBelief.draw_action` only draws the scores in the given
 context, which gives actions the same distribution.
 
@@ -12,11 +14,10 @@ may be anything that φ accepts, except None, which means "no context". If φ do
 other value will do, as in `agent(start=0)`.
 """
 
-import math
 from abc import abstractmethod
 from collections.abc import Callable, Hashable, Sequence
 from types import SimpleNamespace
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, ClassVar, TypeAlias, cast
 
 import numpy as np
 
@@ -24,10 +25,8 @@ from bayescontrol import kernels
 from bayescontrol._arrays import ArrayLike, FloatArray
 from bayescontrol._mode_queries import has
 from bayescontrol._support.display import summary_html
-from bayescontrol._support.regressions import Regressions
 from bayescontrol._support.saved import Array, Fixed, Part, damaged, declare
 from bayescontrol._support.values import distinct_texts, format_text
-from bayescontrol.bandits.best_arm import Mixture, normal_best
 from bayescontrol.bandits.regression import (
     LARGEST,
     FiniteLink,
@@ -37,13 +36,20 @@ from bayescontrol.bandits.regression import (
     Prior,
     RewardAndContext,
     as_context,
-    make_regressions,
+    can_learn,
     next_context,
-    pays_alike,
     reward_of,
     scale_for_comparison,
 )
 from bayescontrol.bandits.roster import Arms, BestArmMode, HasArms, M, Roster
+from bayescontrol.bandits.schema import Schema
+from bayescontrol.bandits.weights import (
+    FixedScales,
+    Scales,
+    WeightPosteriors,
+    best_score,
+    make_posteriors,
+)
 from bayescontrol.errors import IncompatibleState, InvalidTable, MissingCapability
 from bayescontrol.protocols import PosteriorMeasure
 from bayescontrol.record import Record
@@ -59,18 +65,20 @@ class LinearWeights(BestArmMode):
     'blue'
     """
 
-    __slots__ = ("weights",)
+    __slots__ = ("schema", "weights")
 
-    def __init__(self, arms: Sequence[Hashable], weights: FloatArray) -> None:
-        self.arms, self.weights = tuple(arms), weights
+    def __init__(
+        self, arms: Sequence[Hashable], weights: FloatArray, schema: Schema | None = None
+    ) -> None:
+        self.arms, self.weights, self.schema = tuple(arms), weights, schema
 
     def act(self, x: ArrayLike, rng: StreamLike) -> Any:
         """Return arg max_a x·w_a; ties are broken at random."""
-        v = scale_for_comparison(as_context(x, self.weights.shape[1]))
+        v = scale_for_comparison(as_context(x, self.weights.shape[1], self.schema))
         return self.arms[kernels.regression.best(self.weights, v, state_of(rng))]
 
     def _scores(self, x: ArrayLike) -> FloatArray:
-        v = scale_for_comparison(as_context(x, self.weights.shape[1]))
+        v = scale_for_comparison(as_context(x, self.weights.shape[1], self.schema))
         return np.array([kernels.regression.dot(v, w) for w in self.weights])
 
     def retire(self, arm: Hashable) -> None:
@@ -96,8 +104,8 @@ class _ScoresBelief(HasArms[M]):
     )
 
     link: Link
-    #: The Gaussian posteriors of the weights.
-    _posteriors: Regressions
+    #: The posteriors of the weights.
+    _posteriors: WeightPosteriors
 
     @abstractmethod
     def _row(self, j: int) -> int:
@@ -118,9 +126,7 @@ class _ScoresBelief(HasArms[M]):
         An error leaves the belief unchanged.
         """
         j, v, r = self._event(x, a, o)
-        link, posteriors, row = self.link, self._posteriors, self._row(j)
-        R, z = posteriors.R[row], posteriors.z[row]
-        kernels.regression.learn(link.kind, link.constants, R, z, v, r, posteriors.v)
+        self._posteriors.learn(self._row(j), v, r)
         self._roster.counts[j] += 1
 
     def _event(self, x: Any, a: Any, o: Any) -> tuple[int, FloatArray, float]:
@@ -130,24 +136,32 @@ class _ScoresBelief(HasArms[M]):
 
     def scores(self, x: Any) -> tuple[FloatArray, FloatArray]:
         """Return the means and the standard deviations of the scores of all active arms."""
-        score, arms = self._posteriors.score, zip(self._roster.active, self.arms, strict=True)
-        mean, variance = np.array([score(self._row(j), self._vector(x, a)) for j, a in arms]).T
+        mean, variance = np.array([self._posteriors.score(j, v) for j, v in self._rows(x)]).T
         return mean, np.sqrt(variance)
+
+    def _rows(self, x: Any) -> list[tuple[int, FloatArray]]:
+        """Return the number of the posterior and the features in x of every active arm."""
+        arms = zip(self._roster.active.tolist(), self.arms, strict=True)
+        return [(self._row(j), self._vector(x, a)) for j, a in arms]
 
     def mean_quantiles(self, tails: FloatArray, x: Any) -> dict[Hashable, FloatArray]:
         """Return quantiles of the mean reward of every active arm in context x."""
-        from scipy import special  # type: ignore[import-untyped]
-
-        s, sd = self.scores(x)
-        scores = s[:, None] + sd[:, None] * special.ndtri(tails)
-        means = (np.array([self.link.expected(v, 0.0) for v in row]) for row in scores.tolist())
+        scores = (self._posteriors.score_quantiles(j, v, tails) for j, v in self._rows(x))
+        means = (np.array([self.link.expected(s, 0.0) for s in row.tolist()]) for row in scores)
         return dict(zip(self.arms, means, strict=True))
 
     def expected(self, x: Any) -> dict[Any, float]:
         """E[r | âo_<t, x] of every active arm."""
-        s, sd = self.scores(x)
-        pairs = zip(s.tolist(), (sd * sd).tolist(), strict=True)
-        return dict(zip(self.arms, (self.link.expected(m, q) for m, q in pairs), strict=True))
+        means = (self._posteriors.expected(j, v) for j, v in self._rows(x))
+        return dict(zip(self.arms, means, strict=True))
+
+    def scales(self) -> Scales:
+        """Return the learned noise, the learned prior, and the probabilities of their ratios."""
+        if isinstance(self._posteriors, FixedScales):
+            raise MissingCapability(
+                f"{self!r} has a given noise and prior: create it without `sd` and `prior`"
+            )
+        return self._posteriors.scales()
 
     def predictive(self, x: Any, a: Any) -> dict[Any, float]:
         """P(o | âo_<t â_t) for every reward o, if there are finitely many."""
@@ -155,13 +169,12 @@ class _ScoresBelief(HasArms[M]):
             raise MissingCapability(
                 f"{self.link!r} pays infinitely many rewards: use `log_predictive(x, a, o)`"
             )
-        row = self._row(self.place(a))
-        return self.link.predictive(*self._posteriors.score(row, self._vector(x, a)))
+        return self._posteriors.predictive(self._row(self.place(a)), self._vector(x, a))
 
     def log_predictive(self, x: Any, a: Any, o: Any) -> float:
         """ln P(r | âo_<t â_t); a density if rewards are continuous."""
         j, v, r = self._event(x, a, o)
-        return self.link.log_predictive(*self._posteriors.score(self._row(j), v), r)
+        return self._posteriors.log_predictive(self._row(j), v, r)
 
     def observed_part(self, o: Any) -> Any:
         """Return the reward in o, without the next context: the part that is predicted."""
@@ -184,16 +197,25 @@ class _ScoresBelief(HasArms[M]):
                 f"with {self.link!r} the evidence of a reward depends on earlier rewards: beliefs "
                 "cannot be merged"
             )
-        if self.labels != other.labels or not self._posteriors.same_prior(other._posteriors):
+        mine, theirs = self._posteriors, cast("Any", other._posteriors)
+        if self.labels != other.labels or not mine.same_prior(theirs):
             raise IncompatibleState(f"cannot merge {other!r}: its arms or its prior differ")
-        self._posteriors.merge(other._posteriors)
+        mine.merge(theirs)
         self._roster.add_pulls(other._roster.counts)
 
     def __repr__(self) -> str:
         return (
             f"{type(self).__name__}({self.link!r}, {len(self)} arms of {self.features} features "
-            f"after {self.count} observations)"
+            f"after {self.count} observations{self._shown_scales()})"
         )
+
+    def _shown_scales(self) -> str:
+        """Return the learned scales for `repr`, once they are known."""
+        if isinstance(self._posteriors, FixedScales) or not self.count:
+            return ""
+        sd, prior_sd, _ = self._posteriors.scales()
+        noise = "" if sd is None else f", noise {sd:.3g}"
+        return f"{noise}, weights of size {prior_sd:.3g}"
 
 
 class LinearBelief(_ScoresBelief[LinearWeights]):
@@ -202,7 +224,7 @@ class LinearBelief(_ScoresBelief[LinearWeights]):
     Feedback may come late, in any order, or never. With `Logit` the order has an effect.
 
     >>> from bayescontrol import LinearBandit
-    >>> belief = LinearBandit(["red", "blue"], features=2).belief()
+    >>> belief = LinearBandit(["red", "blue"], features=2, sd=1, prior=(0, 1)).belief()
     >>> belief.observe([1.0, 0.0], "red", 2.0)
     >>> belief
     LinearBelief(GaussianNoise(sd=1), 2 arms of 2 features after 1 observations)
@@ -211,6 +233,8 @@ class LinearBelief(_ScoresBelief[LinearWeights]):
     >>> {a: round(r, 12) for a, r in belief.expected([1.0, 1.0]).items()}
     {'red': 1.0, 'blue': 0.0}
     """
+
+    saved_fields = declare(Fixed("fields", lambda belief: belief._fields, "features"))
 
     format_name: ClassVar[str] = "LinearBelief"
     #: `sample` changes nothing but the saved array "drawn". Subclasses declare it again.
@@ -221,16 +245,38 @@ class LinearBelief(_ScoresBelief[LinearWeights]):
         "Rewards depend on the situation: the weights are shown instead.",
     )
 
-    def __init__(self, link: Link, arms: Arms, features: int, prior: Prior = None) -> None:
+    def __init__(
+        self,
+        link: Link,
+        arms: Arms,
+        features: int | Schema,
+        prior: Prior = "learned",
+    ) -> None:
         self.link = link
+        self.schema = features if isinstance(features, Schema) else None
+        d = len(features) if isinstance(features, Schema) else features
         self._roster = Roster(arms)
-        self._posteriors = make_regressions(prior, len(self), features)
+        self._posteriors = make_posteriors(link, prior, len(self), d)
+
+    @property
+    def _fields(self) -> dict[str, Any]:
+        """The fields of contexts with names; none without a schema."""
+        return {} if self.schema is None else self.schema.settings()
+
+    def merge(self, other: Any) -> None:
+        """Add the evidence of `other`; the prior counts once."""
+        if isinstance(other, LinearBelief) and other._fields != self._fields:
+            raise IncompatibleState(
+                f"cannot merge contexts with the fields {other._fields} into those with "
+                f"{self._fields}: create both with the same `features`"
+            )
+        super().merge(other)
 
     def _row(self, j: int) -> int:
         return j
 
     def _vector(self, x: ArrayLike, a: Any) -> FloatArray:
-        return as_context(x, self.features)
+        return as_context(x, self.features, self.schema)
 
     # -- events and draws ---------------------------------------------------------------------
 
@@ -242,13 +288,13 @@ class LinearBelief(_ScoresBelief[LinearWeights]):
     def row_event(self, x: ArrayLike, j: int, o: Any) -> tuple[list[float], int, float]:
         """Return a valid event as (context, row j of the arm, reward), or raise an error."""
         r = self.link.reward(reward_of(o))
-        return as_context(x, self.features).tolist(), j, r
+        return self._vector(x, None).tolist(), j, r
 
     def only(self, arm: Hashable) -> "LinearBelief":
-        """Return the belief about a single arm."""
-        j, single = self.place(arm), self.copy()
+        """Return the belief about a single arm; its noise and prior must be given."""
+        j, single, fit = self.place(arm), self.copy(), self._posteriors
         single._roster = Roster([arm])
-        single._posteriors = Regressions(self._posteriors.R[[j]], self._posteriors.z[[j]])
+        single._posteriors = FixedScales(self.link, fit.R[[j]], fit.z[[j]])
         return single
 
     def use_arrays(self, R: FloatArray, z: FloatArray) -> None:
@@ -257,43 +303,30 @@ class LinearBelief(_ScoresBelief[LinearWeights]):
 
     def sample(self, rng: StreamLike) -> LinearWeights:
         """Draw w_a ~ N(μ_a, Λ_a⁻¹) for every active arm."""
-        weights = np.empty((len(self), self.features))
-        for k, j in enumerate(self._roster.active):
-            self._posteriors.draw(int(j), state_of(rng), weights[k])
-        self._last = LinearWeights(self.arms, weights)
+        weights = self._posteriors.draw_rows(self._roster.active, state_of(rng))
+        self._last = LinearWeights(self.arms, weights, self.schema)
         return self._last
 
     def draw_action(self, x: ArrayLike, rng: StreamLike) -> Any:
         """Draw a ~ P(a | âo_<t, x) by drawing only the scores x·w_a, not the weights."""
-        v = scale_for_comparison(as_context(x, self.features))
+        v = scale_for_comparison(self._vector(x, None))
         self._last = None
-        fit = self._posteriors
-        j = kernels.regression.draw_action(
-            fit.R, fit.z, self._roster.active, v, fit.v, state_of(rng)
-        )
-        return self._roster.labels[j]
+        return self._roster.labels[self._posteriors.draw_arm(self._roster.active, v, state_of(rng))]
 
     # -- queries -----------------------------------------------------------------------------
 
     def action_probabilities(self, x: ArrayLike) -> dict[Any, float]:
         """P(a | âo_<t, x) = P(x·w_a is the largest), by quadrature."""
-        return dict(zip(self.arms, self.best(self.marginals(x)).tolist(), strict=True))
+        v = scale_for_comparison(self._vector(x, None))
+        best = self._posteriors.best(self._roster.active, v)
+        return dict(zip(self.arms, best.tolist(), strict=True))
 
     def marginals(self, x: ArrayLike) -> FloatArray:
         """Return the mean and the standard deviation of the scaled score of every active arm."""
-        scaled = scale_for_comparison(as_context(x, self.features))
+        scaled = scale_for_comparison(self._vector(x, None))
         return np.column_stack(self.scores(scaled))
 
-    def best(self, scores: FloatArray, mixture: Mixture | None = None) -> FloatArray:
-        """P(score j is the largest) for arms with these scores, or for a mixture for each arm."""
-        s, sd = scores.T
-        if sd.all():
-            return normal_best(s, sd, mixture)
-        # Scores without uncertainty, as in the context 0, have no density to integrate.
-        if mixture is not None:
-            s = np.add.reduceat(mixture.p * s, mixture.first[:-1])
-        is_best = s == s.max()
-        return np.asarray(is_best / is_best.sum())
+    best = staticmethod(best_score)
 
     def mean(self, arm: Hashable) -> FloatArray:
         """Return μ_a, the posterior mean of the weights of an arm."""
@@ -323,25 +356,25 @@ class LinearBelief(_ScoresBelief[LinearWeights]):
 
     # -- adding and retiring arms --------------------------------------------------------------
 
-    def add(self, arm: Hashable, prior: Prior = None) -> None:
-        """Add an arm with its prior, by default (0, 1); the other arms do not change.
+    def add(self, arm: Hashable, prior: Prior | None = None) -> None:
+        """Add an arm with its prior, by default (0, 1) or the learned one; others do not change.
 
         >>> from bayescontrol import LinearBandit
-        >>> belief = LinearBandit(["red"], features=2).belief()
+        >>> belief = LinearBandit(["red"], features=2, sd=1, prior=(0, 1)).belief()
         >>> belief.add("blue", prior=(3.0, 10.0))
         >>> belief.arms, belief.mean("blue").tolist()
         (('red', 'blue'), [3.0, 3.0])
         """
         roster, posteriors = self._roster.copy(), self._posteriors.copy()
         roster.add(arm)
-        posteriors.append(make_regressions(prior, 1, self.features))
+        posteriors.append_prior(prior)
         self._roster, self._posteriors = roster, posteriors
 
     # -- for compiled loops --------------------------------------------------------------------
 
     def loop_arrays(self) -> "kernels.regression.ArmWeights":
-        """Return the arrays that kernels update in place."""
-        fit = self._posteriors
+        """Return the arrays that kernels update in place, for a given noise and prior."""
+        fit = cast("FixedScales", self._posteriors)
         return kernels.regression.ArmWeights(fit.R, fit.z, self._roster.active, fit.v)
 
     @staticmethod
@@ -353,7 +386,7 @@ class LinearBelief(_ScoresBelief[LinearWeights]):
             and agent.schedule is every_step
             and agent.advance is next_context
             and isinstance(environment.contexts, str)
-            and pays_alike(belief.link, environment.link)
+            and can_learn(belief.link, environment.link)
             and belief.labels == tuple(environment.labels)
             and isinstance(x, np.ndarray)
             and x.dtype == np.float64
@@ -379,7 +412,7 @@ class LinearBelief(_ScoresBelief[LinearWeights]):
         if len(drawn) and not drawn_arms.size:
             raise damaged("the drawn weights of every arm contain NaN")
         names = [labels[j] for j in drawn_arms.tolist()]
-        new._last = LinearWeights(names, drawn[drawn_arms]) if names else None
+        new._last = LinearWeights(names, drawn[drawn_arms], self.schema) if names else None
 
     _repr_html_ = summary_html
 
@@ -398,13 +431,12 @@ def _features(phi: FeatureMap, x: Any, a: Any, d: int) -> FloatArray:
 def _run(agent: Any, environment: LinearEnvironment, steps: int, p: Stream, q: Stream) -> Record:
     """Run the compiled loop; the agent draws from p, the environment from q."""
     belief = agent.belief
-    link = belief.link
     x, y = np.array(agent.x, np.float64), environment.start  # contexts of agent and environment
     actions, rewards = np.empty(steps, np.int64), np.empty(steps)
     contexts = np.empty((steps, y.size))
     world = kernels.regression.ContextWorld(environment.truth, environment.source, y)
-    kernels.regression.interact(
-        link.kind, link.constants, belief.loop_arrays(), x, world,
+    belief._posteriors.interact(
+        environment.link, belief._roster.active, x, world,
         kernels.random.Streams(p.state, q.state), actions, rewards, contexts,
     )  # fmt: skip
     environment.fast_forward(y, steps)
@@ -443,8 +475,8 @@ class SharedLinearBelief(_ScoresBelief[SharedWeights]):
     """P(w | âo_<t) for one weight vector under a link.
 
     >>> from bayescontrol.bandits import SharedLinearBandit
-    >>> bandit = SharedLinearBandit([1, 2], lambda x, a: [x * a], features=1)
-    >>> belief = bandit.belief()
+    >>> phi = lambda x, a: [x * a]
+    >>> belief = SharedLinearBandit([1, 2], phi, features=1, sd=1, prior=(0, 1)).belief()
     >>> belief.observe(1.0, 1, 4.0)
     >>> {a: round(r, 12) for a, r in belief.expected(1.0).items()}  # arm 2 was never pulled
     {1: 2.0, 2: 4.0}
@@ -456,7 +488,12 @@ class SharedLinearBelief(_ScoresBelief[SharedWeights]):
     stateless_draws: ClassVar[bool] = True
 
     def __init__(
-        self, link: Link, arms: Arms, phi: FeatureMap, features: int, prior: Prior = None
+        self,
+        link: Link,
+        arms: Arms,
+        phi: FeatureMap,
+        features: int,
+        prior: Prior = "learned",
     ) -> None:
         if not callable(phi):
             raise InvalidTable(
@@ -464,7 +501,7 @@ class SharedLinearBelief(_ScoresBelief[SharedWeights]):
             )
         self.link, self.phi = link, phi
         self._roster = Roster(arms)
-        self._posteriors = make_regressions(prior, 1, features)
+        self._posteriors = make_posteriors(link, prior, 1, features)
 
     def _row(self, j: int) -> int:
         return 0
@@ -474,8 +511,7 @@ class SharedLinearBelief(_ScoresBelief[SharedWeights]):
 
     def sample(self, rng: StreamLike) -> SharedWeights:
         """Draw w ~ N(μ, Λ⁻¹)."""
-        w = np.empty(self.features)
-        self._posteriors.draw(0, state_of(rng), w)
+        (w,) = self._posteriors.draw_rows(np.zeros(1, np.int64), state_of(rng))
         self._last = SharedWeights(self.arms, self.phi, w)
         return self._last
 
@@ -484,7 +520,7 @@ class SharedLinearBelief(_ScoresBelief[SharedWeights]):
     def action_probabilities(self, x: Any) -> dict[Any, float]:
         """P(φ(x, a)·w is the largest), exactly, for at most two arms.
 
-        The difference of two scores is Gaussian. More arms raise MissingCapability.
+        The difference of two scores has a known distribution. More arms raise MissingCapability.
         """
         arms = self.arms
         if x is None:
@@ -497,12 +533,8 @@ class SharedLinearBelief(_ScoresBelief[SharedWeights]):
         if len(arms) == 1:
             return {arms[0]: 1.0}
         first, second = (self._vector(x, a) for a in arms)
-        s, q = self._posteriors.score(0, scale_for_comparison(first - second))
-        if q == 0.0:  # the difference is certain: its sign decides, and 0 is a tie
-            p = 0.5 * (1.0 + float(np.sign(s)))
-            return {arms[0]: p, arms[1]: 1.0 - p}
-        t = s / math.sqrt(q) / math.sqrt(2.0)
-        return {arms[0]: 0.5 * math.erfc(-t), arms[1]: 0.5 * math.erfc(t)}
+        p = self._posteriors.p_positive(0, scale_for_comparison(first - second))
+        return {arms[0]: p, arms[1]: 1.0 - p}
 
     def mean(self) -> FloatArray:
         """Return μ, the posterior mean of w."""

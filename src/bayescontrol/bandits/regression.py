@@ -18,7 +18,7 @@ also called assumed density filtering):
 The update equations are kernels (`kernels.regression`), selected by the number `kind` of the link.
 """
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any, ClassVar, Final, Literal, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
@@ -27,13 +27,15 @@ from bayescontrol import kernels
 from bayescontrol._arrays import ArrayLike, FloatArray, as_integer, as_numbers, require_between
 from bayescontrol._support.description import ARMS, MOST_NUMBERS, ModelKind, SettingDoc, SizeLimit
 from bayescontrol._support.names import Names
-from bayescontrol._support.regressions import Regressions
 from bayescontrol.bandits.family import as_reward, zero_or_one
+from bayescontrol.bandits.schema import Schema
 from bayescontrol.errors import BadEvidence, InvalidPrior, InvalidTable, counted
 from bayescontrol.record import Record
 from bayescontrol.seeding import Stream, StreamLike, require_stream
 from bayescontrol.situations import accept_late_feedback
 
+#: Marks a scale, the noise or the prior, that is learned.
+LEARNED: Final = "learned"
 #: Larger numbers are rejected, so that squares and sums stay finite.
 LARGEST = 1e50
 #: The largest standard deviation of the noise, and the inverse of the smallest.
@@ -46,17 +48,28 @@ _SHORT_SQUARED = 1e-100
 #: Settings of all contextual bandits.
 SETTINGS: Final = {
     "arms": ARMS,
-    "features": SettingDoc("whole number", "The length d of a situation.", largest=1_000),
+    "features": SettingDoc(
+        "whole number",
+        "The length d of a situation. Or an object with the fields of a situation and what they "
+        'hold: "number", {"center": 40, "scale": 15}, "boolean", or a list of categories.',
+        largest=1_000,
+    ),
     "prior": SettingDoc(
         "[mean, precision]",
         "Gaussian prior of the weights of an arm. mean: a number, a list of d numbers, or one such "
         "list for each arm. precision: a number, a d × d matrix, or one for each arm. Default: "
-        "[0, 1].",
+        '"learned", mean 0 and a common precision that is learned.',
     ),
 }
-LIMIT: Final = SizeLimit(
-    "arms times features squared", lambda size: size["arms"] * size["features"] ** 2, MOST_NUMBERS
-)
+
+
+def _weights(size: Mapping[str, int]) -> int:
+    """Return arms times features squared; categories count as features."""
+    categories = sum(n for name, n in size.items() if name.startswith("features."))
+    return size["arms"] * (size["features"] + categories) ** 2
+
+
+LIMIT: Final = SizeLimit("arms times features squared", _weights, MOST_NUMBERS)
 
 
 class NoContext(BadEvidence):
@@ -80,13 +93,15 @@ class RewardAndContext(NamedTuple):
     context: tuple[float, ...]
 
 
-def as_context(x: ArrayLike, features: int) -> FloatArray:
+def as_context(x: Any, features: int, schema: Schema | None = None) -> FloatArray:
     """Return x as a vector of finite numbers, one per feature; raise BadEvidence if it is not.
 
-    None raises `NoContext`.
+    With a schema, x may also be a mapping of fields. None raises `NoContext`.
     """
     if x is None:
         raise NoContext
+    if schema is not None and hasattr(x, "keys"):
+        x = schema.encode(x)
     try:
         v = np.asarray(x)
     except ValueError:  # a ragged list
@@ -134,6 +149,8 @@ class Link(Protocol):
     constants: FloatArray = np.empty(0)
     #: Whether the evidence of a reward is independent of earlier rewards.
     additive: bool
+    #: The standard deviation of the noise, or LEARNED; None if rewards have none.
+    sd: float | str | None = None
 
     def settings(self) -> dict[str, Any]:
         """Return the arguments of the link as plain values, as logs store them."""
@@ -141,6 +158,12 @@ class Link(Protocol):
 
     def reward(self, o: Any) -> float:
         """Return o as a number; raise BadEvidence if an arm cannot pay o."""
+
+    def in_world(self, sd: float | None) -> "Link":
+        """Return the link of a world with noise `sd`; None: with the noise of this link."""
+        if sd is not None:
+            raise InvalidTable(f"sd={sd!r}: rewards of {self!r} have no noise")
+        return self
 
     def mean(self, score: FloatArray) -> FloatArray:
         """E[r | x·w]."""
@@ -160,7 +183,7 @@ class FiniteLink(Protocol):
 
 
 class GaussianNoise(Link):
-    """r = score + σ z: the reward is the score plus noise with known standard deviation.
+    """r = score + σ z: the reward is the score plus noise with standard deviation `sd`, or learned.
 
     >>> GaussianNoise(2.0).expected(1.5, 0.1)
     1.5
@@ -172,10 +195,14 @@ class GaussianNoise(Link):
         {
             "arms": SETTINGS["arms"],
             "features": SETTINGS["features"],
-            "sd": SettingDoc("number", "Standard deviation σ of the noise. Default: 1."),
+            "sd": SettingDoc(
+                "number",
+                'Standard deviation σ of the noise. Default: "learned". Give both `sd` and '
+                "`prior`, or neither.",
+            ),
             "prior": SETTINGS["prior"],
         },
-        example={"arms": ["red", "blue"], "features": 2, "sd": 0.5},
+        example={"arms": ["red", "blue"], "features": 2},
         observation=0.3,
         feedback="a number",
         situation=[1.0, 0.2],
@@ -184,13 +211,21 @@ class GaussianNoise(Link):
     kind = 0  # kernels.regression.GAUSSIAN
     additive = True
 
-    def __init__(self, sd: float = 1.0) -> None:
-        self.sd = require_between("sd", sd, 1.0 / LARGEST_SD, LARGEST_SD, error=InvalidPrior)
-        self.constants = np.array([self.sd])
+    def __init__(self, sd: float | Literal["learned"] = "learned") -> None:
+        self.sd: float | str = LEARNED
+        if not isinstance(sd, str) or sd != LEARNED:
+            self.sd = require_between("sd", sd, 1.0 / LARGEST_SD, LARGEST_SD, error=InvalidPrior)
+            self.constants = np.array([self.sd])
 
     def settings(self) -> dict[str, Any]:
         """Return σ, as logs store it."""
         return {"sd": self.sd}
+
+    def in_world(self, sd: float | None) -> "GaussianNoise":
+        """Return the link of a world with noise `sd`; None: that of this link, 1 if learned."""
+        if sd is None and self.sd != LEARNED:
+            return self
+        return GaussianNoise(1.0 if sd is None else sd)
 
     def reward(self, o: Any) -> float:
         """Return o as a float; raise BadEvidence unless it is a number within ±1e50."""
@@ -206,7 +241,7 @@ class GaussianNoise(Link):
 
     def format_text(self) -> str:
         """The name of the link in stored data, which is part of the format."""
-        return f"GaussianNoise(sd={self.sd:g})"
+        return f"GaussianNoise(sd={self.sd if isinstance(self.sd, str) else f'{self.sd:g}'})"
 
     __repr__ = format_text
 
@@ -269,16 +304,20 @@ def pays_alike(one: Link, other: Link) -> bool:
     return repr(one) == repr(other) and np.array_equal(one.constants, other.constants)
 
 
-#: (mean, precision): numbers, or a vector and a matrix, for all arms or one per arm.
-Prior: TypeAlias = Sequence[ArrayLike] | None
+def can_learn(link: Link, world: Link) -> bool:
+    """Whether `link` describes the rewards of a world, or learns their noise."""
+    return pays_alike(link, world) or (link.sd == LEARNED and isinstance(world, GaussianNoise))
 
 
-def make_regressions(prior: Prior, arms: int, features: int) -> Regressions:
-    """Return one regression per arm with the prior (mean, precision), or raise InvalidPrior."""
+#: (mean, precision): numbers, or a vector and a matrix, for all arms or one per arm; or LEARNED.
+Prior: TypeAlias = Sequence[ArrayLike] | Literal["learned"]
+
+
+def prior_factors(prior: Prior, arms: int, features: int) -> tuple[FloatArray, FloatArray]:
+    """Return R and z of every arm for the prior (mean, precision), or raise InvalidPrior."""
     d = as_integer("features", features, 1, InvalidPrior)
-    prior = (0.0, 1.0) if prior is None else prior
     if not hasattr(prior, "__len__") or len(prior) != 2:
-        raise InvalidPrior(f"prior={prior!r}: expected a pair (mean, precision)")
+        raise InvalidPrior(f"prior={prior!r}: expected a pair (mean, precision) or 'learned'")
     try:
         mean, precision = (np.asarray(part, np.float64) for part in prior)
         means = np.broadcast_to(mean, (arms, d))
@@ -306,7 +345,7 @@ def make_regressions(prior: Prior, arms: int, features: int) -> Regressions:
                 f"the prior precision of arm {j} is not positive definite: every direction needs "
                 f"a precision of at least {1.0 / LARGEST:g}"
             )
-    return Regressions(R, np.einsum("jki,ji->jk", R, means))
+    return R, np.einsum("jki,ji->jk", R, means)
 
 
 #: The source of contexts: "normal", "sphere", or a function of a stream.

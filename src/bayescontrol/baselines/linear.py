@@ -18,7 +18,7 @@ factor is multiplied by √γ, and the rows of √(1 - γ) times the prior facto
 """
 
 import math
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, Self, cast
 
 import numpy as np
 
@@ -163,7 +163,8 @@ class ForgettingLinearBelief(LinearBelief):
     """P(w | âo_<t) of contextual arms, with evidence that fades: all arms fade at each reward.
 
     >>> from bayescontrol import LinearBandit
-    >>> belief = ForgettingLinearBelief(LinearBandit(["red", "blue"], features=1), forgetting=0.5)
+    >>> bandit = LinearBandit(["red", "blue"], features=1, sd=1, prior=(0, 1))
+    >>> belief = ForgettingLinearBelief(bandit, forgetting=0.5)
     >>> for _ in range(50):
     ...     belief.observe([1.0], "red", 3.0)
     >>> belief.precision("red").round(6), belief.mean("red").round(6)    # 1 + 1/(1 - 0.5)
@@ -174,13 +175,18 @@ class ForgettingLinearBelief(LinearBelief):
     stateless_draws: ClassVar[bool] = True
 
     def __init__(self, bandit: ContextualBandit, *, forgetting: float) -> None:
+        if isinstance(bandit.prior, str):
+            raise MissingCapability(
+                f"{bandit!r} learns its scales, which a belief that forgets does not: create it "
+                "with given ones, as sd=1, prior=(0, 1)"
+            )
         super().__init__(bandit.link, list(bandit.labels), bandit.features, bandit.prior)
         self.forgetting = require_between("forgetting", forgetting, 0.0, 1.0, ends="(]")
 
     def observe(self, x: ArrayLike, a: Any, o: Any) -> None:
         """Fade all arms, then learn the reward. An error leaves the belief unchanged."""
         self._event(x, a, o)  # raises if the event is invalid
-        posteriors = self._posteriors
+        posteriors = cast("Any", self._posteriors)
         R0, z0 = posteriors._prior
         for j in range(len(posteriors)):
             fade(posteriors.R[j], posteriors.z[j], (R0[j], z0[j]), self.forgetting)

@@ -234,7 +234,8 @@ class ChangePointBelief(Saved):
     starts are kept. Answers may come up to `window` decisions late.
 
     >>> from bayescontrol import LinearBandit
-    >>> belief = ChangePointBelief(LinearBandit(["red"], features=1, sd=0.1).belief())
+    >>> bandit = LinearBandit(["red"], features=1, sd=0.1, prior=(0, 1))
+    >>> belief = ChangePointBelief(bandit.belief())
     >>> for t in range(40):
     ...     belief.observe([1.0], "red", 1.0 if t < 30 else -1.0)
     >>> max(belief.starts(), key=belief.starts().get)

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
         regression,
         restarts,
         riccati,
+        scales,
         screening,
         seed_sequence,
         tabular,

@@ -63,16 +63,21 @@ def factor(W: FloatArray) -> FloatArray:
 @leaf
 def absorb(
     R: FloatArray, z: FloatArray, x: FloatArray, scale: float, rho: float, v: FloatArray
-) -> None:
+) -> tuple[float, float]:
     """RᵀR ← RᵀR + s² x xᵀ and Rᵀz ← Rᵀz + s ρ x, in place, by d rotations; s is `scale`.
+
+    Return what the rotations leave of ρ, and the product of their cosines: the standardised error
+    (ρ - s x·μ) / √(1 + q) of the prediction, and 1/√(1 + q), where q = s² xᵀ Λ⁻¹ x before.
 
     >>> import numpy as np
     >>> R, z = np.eye(1), np.zeros(1)
-    >>> absorb(R, z, np.array([2.0]), 1.0, 3.0, np.empty(1))
+    >>> error, shrinkage = absorb(R, z, np.array([2.0]), 1.0, 3.0, np.empty(1))
     >>> float((R[0, 0] ** 2).round(12)), float((R[0, 0] * z[0]).round(12))
     (5.0, 6.0)
+    >>> round(error**2, 12), round(shrinkage**2, 12)
+    (1.8, 0.2)
     """
-    d = x.size
+    d, shrinkage = x.size, 1.0
     for i in range(d):
         v[i] = scale * x[i]
     for k in range(d):
@@ -80,6 +85,7 @@ def absorb(
             length = math.sqrt(R[k, k] * R[k, k] + v[k] * v[k])
             c, s = R[k, k] / length, v[k] / length
             R[k, k] = length
+            shrinkage *= c
             for i in range(k + 1, d):
                 old = R[k, i]
                 R[k, i] = c * old + s * v[i]
@@ -87,6 +93,7 @@ def absorb(
             old = z[k]
             z[k] = c * old + s * rho
             rho = c * rho - s * old
+    return rho, shrinkage
 
 
 @leaf
@@ -208,9 +215,10 @@ def solve_upper(R: FloatArray, y: FloatArray, w: FloatArray) -> None:
 
 @leaf
 def draw_weights(
-    R: FloatArray, z: FloatArray, v: FloatArray, w: FloatArray, rng_state: UIntArray
-) -> None:
-    """Draw w = R⁻¹ (z + n) ~ N(μ, Λ⁻¹); v is scratch.
+    R: FloatArray, z: FloatArray, v: FloatArray, w: FloatArray, rng_state: UIntArray,
+    scale: float = 1.0,
+) -> None:  # fmt: skip
+    """Draw w = R⁻¹ (z + s n) ~ N(μ, s² Λ⁻¹); v is scratch, s is `scale`.
 
     >>> import numpy as np
     >>> from bayescontrol.seeding import Stream
@@ -220,7 +228,7 @@ def draw_weights(
     1.0
     """
     for i in range(z.size):
-        v[i] = z[i] + normal(rng_state)
+        v[i] = z[i] + scale * normal(rng_state)
     solve_upper(R, v, w)
 
 
@@ -283,9 +291,11 @@ NARROW, NEGLIGIBLE = 1e-10, 1e-18
 @leaf
 def draw_action(
     R: FloatArray, z: FloatArray, active: IntArray, x: FloatArray, v: FloatArray,
-    rng_state: UIntArray,
+    rng_state: UIntArray, scale: float = 1.0,
 ) -> int:  # fmt: skip
     """Draw the scores x·w_j of the active arms; return the arm with the largest score.
+
+    The variances are in units of `scale`².
 
     Drawing only the scores is d times cheaper than drawing w. In the context 0 all scores are 0,
     and the tie is broken uniformly.
@@ -300,7 +310,7 @@ def draw_action(
     for k in range(active.size):
         j = active[k]
         mean, variance = score(R[j], z[j], x, v)
-        s = mean + math.sqrt(variance) * normal(rng_state)
+        s = mean + scale * math.sqrt(variance) * normal(rng_state)
         if s > best_score:
             winner, best_score, ties = j, s, 1
         elif s == best_score:

@@ -82,8 +82,12 @@ def _bandits() -> None:
 
 
 def _contexts() -> None:
-    for family in (bandits.LinearBandit, bandits.LogisticBandit):
-        bandit = family(2, 2)
+    for bandit in (
+        bandits.LinearBandit(2, 2),
+        bandits.LinearBandit(2, 2, sd=1.0, prior=(0.0, 1.0)),
+        bandits.LogisticBandit(2, 2),
+        bandits.LogisticBandit(2, 2, prior=(0.0, 1.0)),
+    ):
         world = bandit.environment([[1.0, 0.0], [0.0, 1.0]])
         _run(partial(bandit.agent, start=world.start), world)
         bandit.draw(0)

@@ -1,0 +1,108 @@
+"""Contexts with names: a mapping of fields, or a row of a data frame, becomes a vector x.
+
+    x = (1, fields in the order of the schema)
+
+    number      (value - center) / scale
+    boolean     0 or 1
+    category    one feature per category, 1 for the category of x; all are 0 for an unseen one
+
+So an unseen category is predicted by the constant and the other fields. The scales are fixed in the
+schema: then late feedback and merged beliefs use the same features.
+"""
+
+import math
+from collections.abc import Mapping
+from numbers import Real
+from typing import Any, Final
+
+import numpy as np
+
+from bayescontrol._arrays import FloatArray
+from bayescontrol.errors import BadEvidence, InvalidTable
+
+_NUMBER, _BOOLEAN = "number", "boolean"
+#: The default of a number: it is used as it is.
+_PLAIN: Final = {"center": 0.0, "scale": 1.0}
+
+
+class Schema:
+    """The fields of a context, as a mapping from their names to what they hold.
+
+    A field is "number", a dict with the `center` and `scale` of a number, "boolean", or a list of
+    categories.
+
+    >>> age = {"center": 40, "scale": 15}
+    >>> schema = Schema({"age": age, "plan": ["free", "pro"], "new": "boolean"})
+    >>> schema.names
+    ['1', 'age', 'plan=free', 'plan=pro', 'new']
+    >>> schema.encode({"age": 55, "plan": "pro", "new": False}).tolist()
+    [1.0, 1.0, 0.0, 1.0, 0.0]
+    >>> schema.encode({"age": 40, "plan": "trial", "new": True, "name": "Ann"}).tolist()
+    [1.0, 0.0, 0.0, 0.0, 1.0]
+    """
+
+    def __init__(self, fields: Mapping[str, Any]) -> None:
+        if not fields:
+            raise InvalidTable("features={}: give at least one field, as {'age': 'number'}")
+        self.fields = {name: _checked_field(name, field) for name, field in fields.items()}
+        #: The names of the features: the constant, then those of the fields.
+        self.names = ["1"]
+        for name, field in self.fields.items():
+            is_category = isinstance(field, list)
+            self.names += [f"{name}={c}" for c in field] if is_category else [name]
+
+    def encode(self, x: Any) -> FloatArray:
+        """Return the features of a mapping or a row of a data frame, or raise BadEvidence.
+
+        Fields that the schema does not have are ignored.
+        """
+        features = [1.0]
+        for name, field in self.fields.items():
+            if name not in x.keys():  # noqa: SIM118 - `in` a pandas.Series is not documented
+                raise BadEvidence(
+                    f"the context lacks the field {name!r}: give {', '.join(self.fields)}"
+                )
+            features += _encoded(name, field, x[name])
+        return np.array(features)
+
+    def settings(self) -> dict[str, Any]:
+        """Return the fields as plain values, as logs store them."""
+        return dict(self.fields)
+
+    def __len__(self) -> int:
+        """The number of features."""
+        return len(self.names)
+
+    def __repr__(self) -> str:
+        return f"Schema({self.fields!r})"
+
+
+def _checked_field(name: Any, field: Any) -> Any:
+    """Return a field as a plain value, or raise InvalidTable."""
+    if field == _BOOLEAN:
+        return _BOOLEAN
+    if isinstance(field, list | tuple) and field and len(set(map(str, field))) == len(field):
+        return list(field)
+    if isinstance(field, Mapping) or field == _NUMBER:
+        number = {**_PLAIN, **(field if isinstance(field, Mapping) else {})}
+        values = [float(v) if isinstance(v, Real) else math.nan for v in number.values()]
+        if len(number) == len(_PLAIN) and all(map(math.isfinite, values)) and values[1] > 0.0:
+            return dict(zip(number, values, strict=True))
+    raise InvalidTable(
+        f"features: field {name!r} is {field!r}: expected 'number', {{'center': 40, 'scale': 15}} "
+        "with a positive scale, 'boolean', or a list of different categories"
+    )
+
+
+def _encoded(name: str, field: Any, value: Any) -> list[float]:
+    """Return the features of one field, or raise BadEvidence."""
+    if isinstance(field, list):
+        return [float(value == category) for category in field]
+    is_boolean = isinstance(value, bool | np.bool_)
+    if field == _BOOLEAN:
+        if is_boolean or (isinstance(value, Real) and value in (0, 1)):
+            return [float(value)]
+        raise BadEvidence(f"context {name}={value!r}: expected True or False")
+    if is_boolean or not isinstance(value, Real) or not math.isfinite(value):
+        raise BadEvidence(f"context {name}={value!r}: expected a finite number")
+    return [(float(value) - field["center"]) / field["scale"]]

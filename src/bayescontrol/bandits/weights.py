@@ -1,0 +1,451 @@
+"""Posteriors of the weights of linear scores: with given scales, or with scales that are learned.
+
+    given      w_j ~ N(μ₀, Λ₀⁻¹),  noise σ
+    learned    w_j ~ N(0, ρ² s² I),  noise s,  p(s) ∝ 1/s,  ρ √d one of 2^-4 … 2^4, equally likely
+    logistic   w_j ~ N(0, ρ² I),  ρ √d one of 2^-2 … 2^4, equally likely; no noise
+
+The ratio ρ of prior and noise, and the noise s, are shared by all arms. The features should be of
+order 1: then ρ √d is the ratio of signal and noise. The posterior is a mixture over ρ,
+
+    P(a | past, x) = Σ_ρ P(ρ | past) ∫ p(s | ρ, past) P(a | past, x, ρ, s) ds
+
+Given ρ, the scores have a multivariate t distribution with n degrees of freedom, n the number of
+rewards. The integral over s is a sum at about 25 points (250 if n = 1), with a quadrature over the
+scores (`best_arm`) at each; two arms need none. `kernels.scales` says how P(ρ | past) is updated.
+"""
+
+from types import SimpleNamespace
+from typing import Any, Final, NamedTuple, TypeAlias
+
+import numpy as np
+
+from bayescontrol import kernels
+from bayescontrol._arrays import FloatArray, IntArray, UIntArray, as_integer
+from bayescontrol._support.regressions import Regressions
+from bayescontrol._support.saved import Array, Cache, Fixed, Saved, damaged, declare
+from bayescontrol.bandits.best_arm import Mixture, normal_best
+from bayescontrol.bandits.regression import LEARNED, Link, Prior, prior_factors
+from bayescontrol.errors import IncompatibleState, InvalidPrior
+
+# The binary logarithms of the smallest and largest ρ √d: with noise, and for rewards 0 and 1.
+_WITH_NOISE: Final = (-4, 4)
+_WITHOUT_NOISE: Final = (-2, 4)
+#: Points of the integral over s with a density below e^-30 of the largest are omitted, and the
+#: distance of the points, relative to the width of the density and at most, has an error of 1e-10.
+_FALL, _STEP, _LARGEST_STEP = 30.0, 0.65, 0.25
+#: Halvings of the interval that contains a quantile.
+_HALVINGS: Final = 60
+
+
+class FixedScales(Regressions):
+    """Posteriors of weights with a given prior; the noise is a constant of the link."""
+
+    def __init__(self, link: Link, R: FloatArray, z: FloatArray) -> None:
+        super().__init__(R, z)
+        self.link = link
+
+    def learn(self, j: int, x: FloatArray, r: float) -> None:
+        """Learn reward r of the score x·w_j."""
+        link = self.link
+        kernels.regression.learn(link.kind, link.constants, self.R[j], self.z[j], x, r, self.v)
+
+    def expected(self, j: int, x: FloatArray) -> float:
+        """E[r] for the score x·w_j."""
+        return self.link.expected(*self.score(j, x))
+
+    def log_predictive(self, j: int, x: FloatArray, r: float) -> float:
+        """ln P(r) for the score x·w_j."""
+        return self.link.log_predictive(*self.score(j, x), r)
+
+    def predictive(self, j: int, x: FloatArray) -> dict[float, float]:
+        """P(r) of every reward r, for a link with finitely many."""
+        link: Any = self.link
+        predictive: dict[float, float] = link.predictive(*self.score(j, x))
+        return predictive
+
+    def score_quantiles(self, j: int, x: FloatArray, tails: FloatArray) -> FloatArray:
+        """Return quantiles of the score x·w_j."""
+        mean, variance = self.score(j, x)
+        return np.asarray(mean + np.sqrt(variance) * _student_quantile(np.inf, tails))
+
+    def draw_rows(self, rows: IntArray, rng_state: UIntArray) -> FloatArray:
+        """Draw w_j for every row j."""
+        weights = np.empty((rows.size, self.features))
+        for w, j in zip(weights, rows.tolist(), strict=True):
+            self.draw(j, rng_state, w)
+        return weights
+
+    def draw_arm(self, active: IntArray, x: FloatArray, rng_state: UIntArray) -> int:
+        """Draw the scores x·w_j of the active arms; return the best arm."""
+        return kernels.regression.draw_action(self.R, self.z, active, x, self.v, rng_state)
+
+    def best(self, rows: IntArray, x: FloatArray) -> FloatArray:
+        """P(score x·w_j is the largest) for every row j."""
+        mean, variance = np.array([self.score(j, x) for j in rows.tolist()]).T
+        return best_score(np.column_stack([mean, np.sqrt(variance)]))
+
+    def p_positive(self, j: int, x: FloatArray) -> float:
+        """P(x·w_j > 0); ½ if the score is 0 for certain."""
+        return float(_p_positive(*self.score(j, x), np.inf))
+
+    def append_prior(self, prior: Prior | None) -> None:
+        """Append a regression with this prior, by default (0, 1)."""
+        factors = prior_factors((0.0, 1.0) if prior is None else prior, 1, self.features)
+        self.append(FixedScales(self.link, *factors))
+
+    def interact(self, link: Link, active: IntArray, x: FloatArray, *run: Any) -> None:
+        """Run the compiled loop in a world with this link."""
+        arms = kernels.regression.ArmWeights(self.R, self.z, active, self.v)
+        kernels.regression.interact(link.kind, link.constants, arms, x, *run)
+
+    def draw_prior(self, rng_state: UIntArray, noise: float) -> FloatArray:
+        """Draw the weights of all arms from the prior."""
+        return FixedScales(self.link, *self._prior).draw_rows(np.arange(len(self)), rng_state)
+
+
+class Scales(NamedTuple):
+    """Learned scales: the noise and the standard deviation of a weight in the prior.
+
+    They are posterior means of √(S/n) and ρ √(S/n), NaN until a reward other than 0 was learned.
+    `sd` is None if rewards are 0 or 1. `ratios` are the probabilities of the ratios ρ.
+
+    >>> from bayescontrol import LogisticBandit
+    >>> LogisticBandit(2, features=1).belief().scales().ratios[4.0]  # one of seven, equally likely
+    0.142857142857142...
+    """
+
+    sd: float | None
+    prior_sd: float
+    ratios: dict[float, float]
+
+
+class LearnedScales(Saved):
+    """Posteriors of N weight vectors with d features for each ratio ρ; prior and noise are learned.
+
+    >>> from bayescontrol import LinearBandit, interact
+    >>> bandit = LinearBandit(2, features=1)
+    >>> world = bandit.environment([[1.0], [-1.0]], sd=0.1)
+    >>> agent = bandit.agent(world.start)
+    >>> record = interact(agent, world, 500, seed=0)
+    >>> round(agent.belief.scales().sd, 2)
+    0.1
+    """
+
+    saved_fields = declare(
+        Fixed("ratios", "rho"),
+        Array("factor", "R", shape=("size", None, "features", "features")),
+        Array("target", "z", shape=("size", None, "features")),
+        Array("residuals", "S"),
+        Array("log_evidence", "L"),
+        Array("rewards", "n"),
+        Array("ratio_probabilities", "p"),
+        Cache("_arrays", lambda _: None),
+    )
+
+    def __init__(self, link: Link, arms: int, features: int) -> None:
+        self.link, self.features = link, as_integer("features", features, 1, InvalidPrior)
+        self._has_noise = link.sd == LEARNED
+        least, largest = _WITH_NOISE if self._has_noise else _WITHOUT_NOISE
+        self.rho = 2.0 ** np.arange(least, largest + 1) / np.sqrt(features)
+        self.size = len(self.rho)
+        self.R, self.z = self._prior(arms)
+        self.S, self.L = np.zeros(self.size), np.zeros(self.size)
+        #: The number of rewards, and the number at which dropped ratios are tried again.
+        self.n = np.array([0, arms * features])
+        #: P(ρ | past); 0 for dropped ratios.
+        self.p = np.full(self.size, 1.0 / self.size)
+        self._arrays: Any = None
+
+    def _prior(self, arms: int) -> tuple[FloatArray, FloatArray]:
+        """Return the factors and targets of arms without rewards."""
+        R = np.tile(np.eye(self.features), (self.size, arms, 1, 1))
+        return R / self.rho[:, None, None, None], np.zeros((self.size, arms, self.features))
+
+    def __len__(self) -> int:
+        """The number of weight vectors."""
+        return int(self.z.shape[1])
+
+    @property
+    def arrays(self) -> "kernels.scales.ScaledWeights":
+        """The arrays that kernels update in place, with scratch."""
+        if self._arrays is None:
+            arms, d = len(self), self.features
+            self._arrays = kernels.scales.ScaledWeights(
+                self.rho, self.R, self.z, self.S, self.L, self.n, self.p, np.empty(d),
+                np.empty((arms, d, d)), np.empty((arms, d)),
+            )  # fmt: skip
+        arrays: kernels.scales.ScaledWeights = self._arrays
+        return arrays
+
+    def learn(self, j: int, x: FloatArray, r: float) -> None:
+        """Learn reward r of the score x·w_j."""
+        kernels.scales.learn_reward(self.link.kind, self.arrays, j, x, r)
+
+    # -- the mixture over ρ --------------------------------------------------------------------
+
+    @property
+    def is_known(self) -> bool:
+        """Whether the scale of the rewards is known: one of them was not 0, or they have none."""
+        return not self._has_noise or bool(self.S.any())
+
+    def _noise(self) -> tuple[FloatArray, float]:
+        """Return the scale S/n of s² for every ρ in use, and n; 1 and ∞ without noise."""
+        S = self.S[self.p > 0.0]
+        n = max(int(self.n[0]), 1)
+        return (S / n, float(n)) if self._has_noise else (np.ones(S.size), np.inf)
+
+    def _score(self, j: int, x: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the mean of x·w_j, and its variance relative to s², for every ρ in use."""
+        score, v = kernels.regression.score, self.arrays.v
+        used = np.flatnonzero(self.p).tolist()
+        mean, variance = np.array([score(self.R[h, j], self.z[h, j], x, v) for h in used]).T
+        return mean, variance
+
+    def _average(self, values: Any) -> Any:
+        """Return Σ P(ρ | past) value_ρ over the ratios in use."""
+        return self.p[self.p > 0.0] @ np.asarray(values)
+
+    def scales(self) -> Scales:
+        """Return the learned scales."""
+        used = self.p > 0.0
+        ratios = dict(zip(self.rho[used].tolist(), self.p[used].tolist(), strict=True))
+        noise = np.sqrt(self._noise()[0]) if self.is_known else np.full(used.sum(), np.nan)
+        sd = float(self._average(noise)) if self._has_noise else None
+        return Scales(sd, float(self._average(self.rho[used] * noise)), ratios)
+
+    def score(self, j: int, x: FloatArray) -> tuple[float, float]:
+        """Return the mean and the variance of x·w_j; the variance is infinite if n ≤ 2."""
+        mean, q = self._score(j, x)
+        noise, n = self._noise()
+        factor = 1.0 if n == np.inf else n / (n - 2.0) if n > 2.0 else np.inf
+        m = float(self._average(mean))
+        return m, float(self._average((mean - m) ** 2) + factor * self._average(noise * q))
+
+    def expected(self, j: int, x: FloatArray) -> float:
+        """E[r] for the score x·w_j."""
+        return float(self._average([self.link.expected(m, q) for m, q in self._pairs(j, x)]))
+
+    def _pairs(self, j: int, x: FloatArray) -> list[tuple[float, float]]:
+        """Return the results of `_score` as pairs."""
+        mean, variance = self._score(j, x)
+        return list(zip(mean.tolist(), variance.tolist(), strict=True))
+
+    def log_predictive(self, j: int, x: FloatArray, r: float) -> float:
+        """ln P(r) for the score x·w_j; 0 while the scale of the rewards is unknown.
+
+        Given ρ, a reward with noise has Student's t distribution with n degrees of freedom.
+        """
+        from scipy import special  # type: ignore[import-untyped]
+
+        if not self.is_known:
+            return 0.0
+        if self._has_noise:
+            (mean, q), (noise, n) = self._score(j, x), self._noise()
+            c = n * noise * (1.0 + q)
+            logs = -0.5 * (np.log(np.pi * c) + (n + 1.0) * np.log1p((r - mean) / c * (r - mean)))
+            logs += special.gammaln(0.5 * (n + 1.0)) - special.gammaln(0.5 * n)
+        else:
+            logs = np.array([self.link.log_predictive(m, q, r) for m, q in self._pairs(j, x)])
+        return float(special.logsumexp(logs, b=self.p[self.p > 0.0]))
+
+    def predictive(self, j: int, x: FloatArray) -> dict[float, float]:
+        """P(r) of every reward r, for a link with finitely many."""
+        link: Any = self.link
+        parts = [link.predictive(m, q) for m, q in self._pairs(j, x)]
+        return {r: float(self._average([part[r] for part in parts])) for r in parts[0]}
+
+    def score_quantiles(self, j: int, x: FloatArray, tails: FloatArray) -> FloatArray:
+        """Return quantiles of the score x·w_j; NaN while the scale of the rewards is unknown."""
+        if not self.is_known:
+            return np.full(np.shape(tails), np.nan)
+        (mean, q), (noise, n) = self._score(j, x), self._noise()
+        sd = np.sqrt(noise * q)
+        quantiles = mean[:, None] + sd[:, None] * _student_quantile(n, tails)
+        low, high = quantiles.min(0), quantiles.max(0)
+        for _ in range(_HALVINGS if len(mean) > 1 and sd.all() else 0):
+            middle = 0.5 * (low + high)
+            F = self._average(_student(n, (middle - mean[:, None]) / sd[:, None]))
+            low, high = np.where(tails > F, middle, low), np.where(tails > F, high, middle)
+        return np.asarray(0.5 * (low + high))
+
+    def mean(self, j: int) -> FloatArray:
+        """Return E w_j."""
+        used = np.flatnonzero(self.p)
+        mu = np.empty((used.size, self.features))
+        for h, row in zip(used.tolist(), mu, strict=True):
+            kernels.regression.solve_upper(self.R[h, j], self.z[h, j], row)
+        return np.asarray(self._average(mu))
+
+    def precision(self, j: int) -> FloatArray:
+        """Return E Λ_j, the precision of w_j relative to 1/s²."""
+        R = self.R[self.p > 0.0, j]
+        return np.asarray(np.einsum("h,hki,hkm->im", self.p[self.p > 0.0], R, R))
+
+    # -- draws and choices ---------------------------------------------------------------------
+
+    def draw_rows(self, rows: IntArray, rng_state: UIntArray) -> FloatArray:
+        """Draw ρ and s, then w_j for every row j; 0 while the scale of the rewards is unknown."""
+        h, s = kernels.scales.draw_scale(self.link.kind, self.arrays, rng_state)
+        return self._draw(h, s, rows, rng_state)
+
+    def _draw(self, h: int, s: float, rows: IntArray, rng_state: UIntArray) -> FloatArray:
+        """Draw w_j for every row j, given ρ_h and s."""
+        weights = np.zeros((rows.size, self.features))
+        for w, j in zip(weights, rows.tolist(), strict=True):
+            if s > 0.0:
+                R, z, v = self.R[h, j], self.z[h, j], self.arrays.v
+                kernels.regression.draw_weights(R, z, v, w, rng_state, s)
+        return weights
+
+    def draw_prior(self, rng_state: UIntArray, noise: float) -> FloatArray:
+        """Draw ρ and the weights of all arms from the prior, given the noise."""
+        prior = LearnedScales(self.link, len(self), self.features)
+        h = kernels.random.below(rng_state, self.size)
+        return prior._draw(h, noise, np.arange(len(self)), rng_state)
+
+    def draw_arm(self, active: IntArray, x: FloatArray, rng_state: UIntArray) -> int:
+        """Draw ρ, s and the scores x·w_j of the active arms; return the best arm."""
+        return kernels.scales.draw_arm(self.link.kind, self.arrays, active, x, rng_state)
+
+    def best(self, rows: IntArray, x: FloatArray) -> FloatArray:
+        """P(score x·w_j is the largest) for every row j."""
+        if not self.is_known:
+            return np.full(rows.size, 1.0 / rows.size)
+        mean, q = np.array([self._score(j, x) for j in rows.tolist()]).transpose(1, 2, 0)
+        noise, n = self._noise()
+        if rows.size == 2:
+            p = _p_positive(mean[:, 0] - mean[:, 1], noise * q.sum(1), n)
+            return np.asarray(self._average(np.column_stack([p, 1.0 - p])))
+        if not q.all():  # a context of zeros
+            return np.full(rows.size, 1.0 / rows.size)
+        s, weights = _noise_points(n)
+        sd = np.sqrt(noise[:, None, None] * q[:, None, :]) * s[:, None]
+        P = normal_best(np.broadcast_to(mean[:, None, :], sd.shape), sd)
+        return np.asarray(self._average(np.einsum("u,hua->ha", weights, P)))
+
+    def p_positive(self, j: int, x: FloatArray) -> float:
+        """P(x·w_j > 0); ½ if the score is 0 for certain, or the scale of the rewards is unknown."""
+        if not self.is_known:
+            return 0.5
+        mean, q = self._score(j, x)
+        noise, n = self._noise()
+        return float(self._average(_p_positive(mean, noise * q, n)))
+
+    def interact(self, link: Link, active: IntArray, x: FloatArray, *run: Any) -> None:
+        """Run the compiled loop in a world with this link."""
+        kernels.scales.interact(link.kind, link.constants, self.arrays, active, x, *run)
+
+    # -- changes -------------------------------------------------------------------------------
+
+    def append_prior(self, prior: Prior | None) -> None:
+        """Append a weight vector without rewards; its prior is the learned one."""
+        if prior is not None:
+            raise InvalidPrior(
+                f"prior={prior!r}: the arms have one learned prior; omit `prior`, or create the "
+                "bandit with `sd` and `prior`"
+            )
+        R, z = self._prior(1)
+        self.R, self.z = np.concatenate([self.R, R], 1), np.concatenate([self.z, z], 1)
+        self._arrays = None
+
+    def same_prior(self, other: Any) -> bool:
+        """Whether both have the same prior."""
+        return isinstance(other, LearnedScales) and np.array_equal(self.rho, other.rho)
+
+    def merge(self, other: "LearnedScales") -> None:
+        """Add the rewards of `other`: their sums Σ x xᵀ, Σ r x and Σ r². Needs noise."""
+        joint, scales = self.copy(), kernels.scales
+        mine, theirs = joint.arrays, other.copy().arrays
+        squares = scales.statistics(mine, int(self.p.argmax()))
+        squares += scales.statistics(theirs, int(other.p.argmax()))
+        mine.A[:] += theirs.A
+        mine.b[:] += theirs.b
+        joint.n[0] += other.n[0]
+        joint.p[:] = 1.0 / self.size
+        if joint.n[0] and not all(scales.assemble(mine, h, squares) for h in range(self.size)):
+            raise IncompatibleState(
+                "the beliefs cannot be merged: their evidence is lost in rounding errors; learn "
+                "the rewards one by one instead"
+            )
+        scales.weigh(self.link.kind, mine)
+        vars(self).update(vars(joint))
+
+    def _check_state(self, new: SimpleNamespace) -> None:
+        in_use = new.p > 0.0
+        diagonal = np.diagonal(new.R[in_use], axis1=-2, axis2=-1)
+        if not in_use.any() or (new.p < 0.0).any() or not abs(new.p.sum() - 1.0) < 1e-9:
+            raise damaged(f"the probabilities of the ratios are {new.p}")
+        if np.tril(new.R[in_use], -1).any() or not (diagonal > 0.0).all():
+            raise damaged("'factor' is not a triangular factor")
+        if new.R.shape[1] != new.z.shape[1] or (new.S < 0.0).any() or (new.n < 0).any():
+            raise damaged(f"{new.R.shape[1]} factors, {new.z.shape[1]} targets, {new.n} rewards")
+
+    def _after_load(self) -> None:
+        self._arrays = None
+
+
+#: The posteriors of all weights of a belief.
+WeightPosteriors: TypeAlias = FixedScales | LearnedScales
+
+
+def make_posteriors(link: Link, prior: Prior, arms: int, features: int) -> WeightPosteriors:
+    """Return the prior of `arms` weight vectors, or raise InvalidPrior."""
+    learns_prior = isinstance(prior, str) and prior == LEARNED
+    if link.sd is not None and learns_prior != (link.sd == LEARNED):
+        raise InvalidPrior(
+            f"sd={link.sd!r}, prior={prior!r}: give both, as sd=1, prior=(0, 1), or neither: then "
+            "noise and prior are learned"
+        )
+    if learns_prior:
+        return LearnedScales(link, arms, features)
+    return FixedScales(link, *prior_factors(prior, arms, features))
+
+
+def best_score(scores: FloatArray, mixture: Mixture | None = None) -> FloatArray:
+    """P(score j is the largest) for (mean, standard deviation) of scores, or for a mixture each."""
+    s, sd = scores.T
+    if sd.all():
+        return normal_best(s, sd, mixture)
+    # Scores without uncertainty, as in the context 0, have no density to integrate.
+    if mixture is not None:
+        s = np.add.reduceat(mixture.p * s, mixture.first[:-1])
+    is_best = s == s.max()
+    return np.asarray(is_best / is_best.sum())
+
+
+def _noise_points(n: float) -> tuple[FloatArray, FloatArray]:
+    """Return points s and weights that integrate over s² = n/(2g), g ~ Gamma(n/2): s² has scale 1.
+
+    The trapezoidal rule for t = ln(2g/n), whose density is ∝ exp(-n/2 (e^t - 1 - t)).
+    """
+    if n == np.inf:
+        return np.ones(1), np.ones(1)
+    width = np.sqrt(2.0 / n)
+    step = min(_LARGEST_STEP, _STEP * width)
+    right = np.sqrt(2.0 * _FALL) * width
+    left = right + 2.0 * _FALL / n + 1.0
+    t = step * np.arange(-int(left / step), int(right / step) + 1)
+    fall = 0.5 * n * (np.expm1(t) - t)
+    t, weights = t[fall < _FALL], np.exp(-fall[fall < _FALL])
+    return np.exp(-0.5 * t), weights / weights.sum()
+
+
+def _student(n: float, t: FloatArray) -> FloatArray:
+    """Return P(T < t) of Student's distribution with n degrees of freedom; normal if n = ∞."""
+    from scipy import special
+
+    return np.asarray(special.ndtr(t) if n == np.inf else special.stdtr(n, t))
+
+
+def _student_quantile(n: float, tails: FloatArray) -> FloatArray:
+    """Return the inverse of `_student`."""
+    from scipy import special
+
+    return np.asarray(special.ndtri(tails) if n == np.inf else special.stdtrit(n, tails))
+
+
+def _p_positive(mean: Any, variance: Any, n: float) -> FloatArray:
+    """P(mean + √variance T > 0); ½ if mean and variance are 0."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        p = _student(n, np.asarray(mean) / np.sqrt(variance))
+    return np.where(np.isnan(p), 0.5, p)
