@@ -21,6 +21,7 @@ from bayescontrol import (
     interact,
 )
 from bayescontrol._arrays import FloatArray
+from bayescontrol._compiled import find_loop
 from bayescontrol.bandits import Bandit, LearnedArmsBelief
 from bayescontrol.errors import BadEvidence, InvalidPrior, MissingCapability
 from bayescontrol.schedules import Every
@@ -417,6 +418,7 @@ def test_the_laws_hold(exact_learned: Bandit) -> None:
     def world() -> Any:
         return world_of(exact_learned, 1)
 
+    assert find_loop(exact_learned.agent(), world()) is not None
     for seed, steps in product(range(2), (0, 1, 2, 200)):
         check_fused(exact_learned.agent, world, steps, seed=seed)
     check_resume(exact_learned.agent, world)

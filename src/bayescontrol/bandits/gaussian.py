@@ -321,7 +321,7 @@ class LearnedGaussian(Learned):
             both = NormalGamma().merged(prior, one, two)
         return np.where(one[:, 1:2] + two[:, 1:2], both, 0.0)
 
-    def best(self, group: Any, rows: FloatArray, active: IntArray) -> FloatArray:
+    def action_probabilities(self, group: Any, rows: FloatArray, active: IntArray) -> FloatArray:
         """P(m_j is the largest) = Σ_ρ P(ρ) E P(m_j is the largest | ρ, σ, μ₀).
 
         With q = √S/σ, which is χ with n - 1 degrees of freedom, and z = √V (μ₀ - μ̂)/σ, which is

@@ -104,7 +104,7 @@ class Learned(Family):
         """Add the statistics."""
         return one + two
 
-    def best(self, group: Any, rows: FloatArray, active: IntArray) -> FloatArray:
+    def action_probabilities(self, group: Any, rows: FloatArray, active: IntArray) -> FloatArray:
         """P(m_j is the largest) of the active arms; `rows` are their rows given each h."""
         probable = np.flatnonzero(group.w > NEGLIGIBLE)
         w = group.w[probable] / group.w[probable].sum()
@@ -244,7 +244,7 @@ class LearnedArmsBelief(ArmsBelief):
         rows = self._rows_given_each()
         if rows is None:
             return dict.fromkeys(self.arms, 1.0 / len(self))
-        best = self.family.best(self._group, rows, self._roster.active)
+        best = self.family.action_probabilities(self._group, rows, self._roster.active)
         return dict(zip(self.arms, best.tolist(), strict=True))
 
     def predictive(self, x: Any, a: Any) -> dict[Any, float]:

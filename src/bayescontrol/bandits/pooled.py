@@ -273,7 +273,7 @@ class PooledBelief(HasArms[SegmentMeans]):
 
     def posterior_summary(self) -> dict[str, dict[str, Any]]:
         """Return the pulls of every arm, and its mean reward in a new segment."""
-        new, names = _NewSegment(), distinct_texts(self.labels)
+        new, names = object(), distinct_texts(self.labels)
         return {
             name: {"mean": self._mean(new, self.place(arm)), "count": self.pulls[arm]}
             for arm, name in names.items()
@@ -342,10 +342,6 @@ class PooledBelief(HasArms[SegmentMeans]):
             f"PooledBelief({self.family!r}, {len(self)} arms in {len(self._segments)} segments "
             f"after {self.count} observations)"
         )
-
-
-class _NewSegment:
-    """A segment that no reward has named."""
 
 
 class Pooled:
