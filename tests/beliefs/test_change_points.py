@@ -555,3 +555,13 @@ def test_arms_whose_names_print_alike_have_a_row_each_in_the_summary(per_arm: bo
     belief.observe(None, "1", 1)
     rows = belief.posterior_summary().values()
     assert [row["count"] for row in rows] == [0, 1]
+
+
+@pytest.mark.parametrize(
+    "problem",
+    [GaussianBandit(2), LinearBandit(2, 2), LogisticBandit(2, 2), BernoulliBandit(2, "learned")],
+    ids=repr,
+)
+def test_a_belief_that_learns_its_scale_cannot_change(problem: Any) -> None:
+    with pytest.raises(MissingCapability, match="learns its scale, which every new segment"):
+        ChangePointBelief(problem.belief())

@@ -158,6 +158,7 @@ class LearnedArmsBelief(ArmsBelief):
     format_name: ClassVar[str] = "LearnedArmsBelief"
     stateless_draws: ClassVar[bool] = True
     context_free: ClassVar[bool] = True
+    learns_scale: ClassVar[bool] = True
 
     family: Learned
 

@@ -155,6 +155,11 @@ class _ScoresBelief(HasArms[M]):
         means = (self._posteriors.expected(j, v) for j, v in self._rows(x))
         return dict(zip(self.arms, means, strict=True))
 
+    @property
+    def learns_scale(self) -> bool:
+        """Whether the prior scale, and the noise if there is one, are learned."""
+        return not isinstance(self._posteriors, FixedScales)
+
     def scales(self) -> Scales:
         """Return the learned noise, the learned prior, and the probabilities of their ratios."""
         if isinstance(self._posteriors, FixedScales):

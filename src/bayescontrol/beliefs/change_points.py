@@ -282,6 +282,11 @@ class ChangePointBelief(Saved):
 
     def segments(self, starts: int) -> Segments:
         """Return the beliefs of all starts; subclasses may use compiled ones."""
+        if getattr(self.prior, "learns_scale", False):
+            raise MissingCapability(
+                f"{self.prior!r} learns its scale, which every new segment would forget: use a "
+                "belief with a given prior"
+            )
         for method in ("plain_event", "log_predictive"):
             if not hasattr(self.prior, method):
                 raise MissingCapability(
