@@ -40,7 +40,11 @@ CASES: dict[str, tuple[Any, Any, tuple[float, float]]] = {
     "exponential": (ExponentialBandit(2), lambda m: stats.expon(scale=m).logpdf, (0.7, 0.0)),
     # SciPy counts the trials up to the success.
     "geometric": (GeometricBandit(2), lambda m: stats.geom(1 / (1 + m), loc=-1).logpmf, (4, 0)),
-    "Gaussian": (GaussianBandit(2, sd=0.3), lambda m: stats.norm(m, 0.3).logpdf, (0.4, -1.0)),
+    "Gaussian": (
+        GaussianBandit(2, sd=0.3, prior=(0, 1)),
+        lambda m: stats.norm(m, 0.3).logpdf,
+        (0.4, -1.0),
+    ),
 }
 
 
@@ -66,7 +70,7 @@ def test_every_family_is_tried_or_refused() -> None:
     with pytest.raises(MissingCapability, match="mean reward does not determine"):
         CategoricalBandit(2, values=[0, 1, 2]).agent(draws=[[0.1, 0.2]])
     with pytest.raises(MissingCapability, match="log_likelihood of your own"):
-        GaussianBandit(2, sd=None).agent(draws=[[0.1, 0.2]])
+        GaussianBandit(2).agent(draws=[[0.1, 0.2]])
     with pytest.raises(MissingCapability, match="no bandit with independent arms"):
         DrawsBandit(LinearBandit(2, features=2), [[0.1, 0.2]])
     with pytest.raises(MissingCapability, match="does not change"):
@@ -93,7 +97,7 @@ def test_correlated_arms_learn_from_each_other() -> None:
     rng = np.random.default_rng(3)
     covariance = np.array([[1.0, 0.9], [0.9, 1.0]])
     draws = rng.multivariate_normal([0.0, 0.2], covariance, size=4000)
-    agent = GaussianBandit(2, sd=1.0).agent(draws=draws)
+    agent = GaussianBandit(2, sd=1.0, prior=(0, 1)).agent(draws=draws)
     agent.observe(0, -1.0)
     gain = covariance[:, 0] / 2.0  # the posterior given a reward of arm 0 with variance 1
     mean, cov = np.array([0.0, 0.2]) - gain, covariance - np.outer(gain, covariance[0])

@@ -101,7 +101,7 @@ class Exact:
 def test_the_posterior_equals_the_enumeration_over_all_ratios(arms: int, d: int, n: int) -> None:
     events = history(arms, d, n, seed=n)
     belief = trained(LinearBandit(arms, d).belief(), events)
-    exact, ratios = Exact(events, d), belief.scales().ratios
+    exact, ratios = Exact(events, d), belief.ratios()
     in_use = np.array([rho in ratios for rho in exact.rho.tolist()])
     np.testing.assert_allclose(list(ratios), exact.rho[in_use])
     assert exact.p[~in_use].sum() < 9 * NEGLIGIBLE
@@ -129,7 +129,7 @@ def test_action_probabilities_equal_a_nested_quadrature(n: int) -> None:
     events, x = history(3, 2, n, seed=1), np.array([1.0, -0.5])
     belief = trained(LinearBandit(3, 2).belief(), events)
     exact = Exact(events, 2)
-    exact.p *= [rho in belief.scales().ratios for rho in exact.rho.tolist()]
+    exact.p *= [rho in belief.ratios() for rho in exact.rho.tolist()]
     exact.p /= exact.p.sum()
     found = list(belief.action_probabilities(x).values())
     np.testing.assert_allclose(found, exact.p_best(x, 3), atol=1e-8 if n == 1 else 1e-10)
@@ -185,10 +185,10 @@ def test_before_a_reward_other_than_zero_arms_are_drawn_uniformly() -> None:
         assert {belief.draw_action(x, rng) for _ in range(300)} == {0, 1, 2}
         assert {belief.sample(rng).act(x, rng) for _ in range(300)} == {0, 1, 2}
         assert belief.log_predictive(x, 0, 5.0) == 0.0
-        assert np.isnan(belief.scales().sd)
+        assert belief.scales() == {}
         belief.observe(x, 0, 0.0)
     belief.observe(x, 0, 2.0)
-    assert belief.scales().sd > 0.0
+    assert belief.scales()["noise"] > 0.0
     # A context of zeros says nothing about the arms.
     assert list(belief.action_probabilities([0.0, 0.0]).values()) == [1 / 3] * 3
 
@@ -209,7 +209,7 @@ def test_the_unit_of_rewards_does_not_matter(factor: float) -> None:
         one, two = Stream(0), Stream(0)
         for _ in range(50):
             assert plain.draw_action(x, one) == scaled.draw_action(x, two)
-    assert scaled.scales().sd == pytest.approx(factor * plain.scales().sd, rel=1e-6)
+    assert scaled.scales()["noise"] == pytest.approx(factor * plain.scales()["noise"], rel=1e-6)
 
 
 def test_late_feedback_is_as_good_as_feedback_in_time() -> None:
@@ -248,7 +248,7 @@ def test_merged_evidence_equals_one_belief_that_saw_all() -> None:
     saved = two.save()
     one.merge(two)
     exact = Exact(events, 3)
-    for rho, p in one.scales().ratios.items():
+    for rho, p in one.ratios().items():
         assert p == pytest.approx(exact.p[np.argmin(abs(exact.rho - rho))], abs=1e-5)
     together = trained(LinearBandit(2, 3).belief(), events)
     assert one.action_probabilities(x) == pytest.approx(together.action_probabilities(x), abs=1e-5)
@@ -268,13 +268,13 @@ def test_a_dropped_ratio_returns_when_the_rewards_ask_for_it() -> None:
     """First the rewards are pure noise, so that large ratios are dropped; then they are not."""
     noise = history(2, 4, 1000, seed=9, size=0.0)
     belief = trained(LinearBandit(2, 4).belief(), noise)
-    before = max(belief.scales().ratios)
+    before = max(belief.ratios())
     assert before < 1.0
     signal = history(2, 4, 1000, seed=10, size=4.0)
     belief = trained(belief, signal)
-    assert max(belief.scales().ratios) > 2.0 * before
+    assert max(belief.ratios()) > 2.0 * before
     exact = Exact(noise + signal, 4)
-    for rho, p in belief.scales().ratios.items():
+    for rho, p in belief.ratios().items():
         assert p == pytest.approx(exact.p[np.argmin(abs(exact.rho - rho))], abs=1e-5)
 
 
@@ -380,7 +380,7 @@ def test_both_scales_are_given_or_both_are_learned() -> None:
 def test_repr_shows_the_learned_scales() -> None:
     belief = trained(LinearBandit(2, 2).belief(), history(2, 2, 400, noise=0.5))
     assert ", noise 0.499" in repr(belief)
-    assert "weights of size" in repr(belief)
+    assert ", weights " in repr(belief)
     assert "noise" not in repr(LinearBandit(2, 2).belief()).lower().replace("gaussiannoise", "")
 
 
@@ -401,7 +401,7 @@ def test_shared_weights_learn_their_scales() -> None:
         belief.observe(x, a, r)
         rows.append((np.array(phi(x, a)), 0, r))
     exact = Exact(rows, 2)
-    for rho, p in belief.scales().ratios.items():
+    for rho, p in belief.ratios().items():
         assert p == pytest.approx(exact.p[np.argmin(abs(exact.rho - rho))], abs=1e-5)
     m, q = exact.scores(np.array([0.0, -0.1]), 0)
     t = stats.t(12).cdf(m / np.sqrt(exact.S / 12 * q))
@@ -420,14 +420,14 @@ def test_the_ratios_of_a_logistic_bandit_are_close_to_the_exact_ones() -> None:
     grid = np.linspace(-60, 60, 4001)
     logs = special.log_expit(np.outer(np.where(r == 1, 1, -1) * x, grid)).sum(0)
     likelihood = np.exp(logs - logs.max())
-    found = belief.scales()
-    sds = np.array(list(found.ratios))
+    ratios = belief.ratios()
+    sds = np.array(list(ratios))
     evidence = np.array([
         integrate.trapezoid(likelihood * stats.norm(0, s).pdf(grid), grid)
         for s in sds
     ])  # fmt: skip
-    np.testing.assert_allclose(list(found.ratios.values()), evidence / evidence.sum(), atol=0.1)
-    assert found.sd is None
+    np.testing.assert_allclose(list(ratios.values()), evidence / evidence.sum(), atol=0.1)
+    assert set(belief.scales()) == {"weights"}
     p = belief.predictive([1.0], 0)
     assert sum(p.values()) == pytest.approx(1.0)
     assert belief.log_predictive([1.0], 0, 1) == pytest.approx(np.log(p[1]))

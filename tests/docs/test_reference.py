@@ -70,7 +70,7 @@ def test_help_says_array_like() -> None:
     from bayescontrol import BernoulliBandit, FiniteBelief
     from bayescontrol.bandits import MeanRewards
 
-    assert "prior: array_like | None = None" in str(inspect.signature(BernoulliBandit))
+    assert "prior: array_like | str | None = None" in str(inspect.signature(BernoulliBandit))
     assert "prior: array_like | None = None" in str(inspect.signature(FiniteBelief))
     assert inspect.signature(MeanRewards).parameters["means"].annotation is np.ndarray
 

@@ -65,7 +65,7 @@ REFUSALS: list[tuple[tuple[str, str, Any], dict[str, str], str, str]] = [
     (settings(arms=0), {}, "bad-settings", "arms"),
     (settings(arms=10**9), {}, "bad-settings", "over HTTP"),
     (settings(arms={"no": "tag"}), {}, "bad-settings", "arms"),
-    (settings(arms=2, prior="x"), {}, "bad-settings", "prior 'x'"),
+    (settings(arms=2, prior="x"), {}, "bad-settings", "prior='x'"),
     (settings(arms=2, schedule=["never"]), {}, "bad-settings", "its name and its parameters"),
     (settings(arms=2, schedule=None), {}, "bad-settings", "its name and its parameters"),
     (

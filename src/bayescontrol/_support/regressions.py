@@ -19,7 +19,7 @@ class Regressions(Saved):
     """The posteriors of N weight vectors with d features; `R` and `z` describe the prior.
 
     >>> one = Regressions(np.eye(2)[None], np.zeros((1, 2)))
-    >>> kernels.regression.absorb(one.R[0], one.z[0], np.array([1.0, 0.0]), 1.0, 3.0, one.v)
+    >>> _ = kernels.regression.absorb(one.R[0], one.z[0], np.array([1.0, 0.0]), 1.0, 3.0, one.v)
     >>> one.mean(0).round(12), one.precision(0).round(12)
     (array([1.5, 0. ]), array([[2., 0.],
            [0., 1.]]))

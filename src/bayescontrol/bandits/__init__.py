@@ -33,7 +33,6 @@ from bayescontrol.bandits.regression import LinearEnvironment as LinearEnvironme
 from bayescontrol.bandits.regression import Logit as Logit
 from bayescontrol.bandits.regression import RewardAndContext as RewardAndContext
 from bayescontrol.bandits.schema import Schema as Schema
-from bayescontrol.bandits.weights import Scales as Scales
 
 #: The bandits of all families, in the order of the documentation.
 FAMILIES: Final[tuple[type[Bandit], ...]] = tuple(

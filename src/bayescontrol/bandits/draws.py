@@ -33,7 +33,6 @@ from bayescontrol.bandits.family import Family
 from bayescontrol.bandits.roster import Arms
 from bayescontrol.beliefs.draws import DrawsBelief
 from bayescontrol.errors import InvalidPrior, MissingCapability, counted
-from bayescontrol.kernels.elementary import HALF_LOG_2PI
 from bayescontrol.kernels.families import number
 from bayescontrol.protocols import PosteriorMeasure
 from bayescontrol.rule import ControlRule
@@ -66,7 +65,7 @@ def _geometric(m: FloatArray, r: float, constants: FloatArray) -> FloatArray:
 
 def _gaussian(m: FloatArray, r: float, constants: FloatArray) -> FloatArray:
     sd = float(constants[0])
-    return -0.5 * ((r - m) / sd) ** 2 - math.log(sd) - HALF_LOG_2PI
+    return -0.5 * ((r - m) / sd) ** 2 - math.log(sd) - 0.5 * math.log(2.0 * math.pi)
 
 
 #: ln P(o | m) for an array of m, from the reward and the constants of the family.

@@ -45,7 +45,7 @@ from bayescontrol.bandits.roster import Arms, BestArmMode, HasArms, M, Roster
 from bayescontrol.bandits.schema import Schema
 from bayescontrol.bandits.weights import (
     FixedScales,
-    Scales,
+    LearnedScales,
     WeightPosteriors,
     best_score,
     make_posteriors,
@@ -160,13 +160,28 @@ class _ScoresBelief(HasArms[M]):
         """Whether the prior scale, and the noise if there is one, are learned."""
         return not isinstance(self._posteriors, FixedScales)
 
-    def scales(self) -> Scales:
-        """Return the learned noise, the learned prior, and the probabilities of their ratios."""
+    def scales(self) -> dict[str, float]:
+        """Return the learned noise, if there is one, and the learned size of the weights.
+
+        The result is empty until a reward other than 0 was learned.
+        """
+        return self._learned_posteriors().scales()
+
+    def ratios(self) -> dict[float, float]:
+        """P(ρ | âo_<t) of the ratios of prior and noise in use; for `Logit`, of the prior scales.
+
+        >>> from bayescontrol import LogisticBandit
+        >>> LogisticBandit(2, features=1).belief().ratios()[4.0]  # one of seven, equally likely
+        0.142857142857142...
+        """
+        return self._learned_posteriors().ratios()
+
+    def _learned_posteriors(self) -> LearnedScales:
         if isinstance(self._posteriors, FixedScales):
             raise MissingCapability(
                 f"{self!r} has a given noise and prior: create it without `sd` and `prior`"
             )
-        return self._posteriors.scales()
+        return self._posteriors
 
     def predictive(self, x: Any, a: Any) -> dict[Any, float]:
         """P(o | âo_<t â_t) for every reward o, if there are finitely many."""
@@ -209,18 +224,12 @@ class _ScoresBelief(HasArms[M]):
         self._roster.add_pulls(other._roster.counts)
 
     def __repr__(self) -> str:
+        scales = self.scales() if self.learns_scale and self.count else {}
+        shown = "".join(f", {name} {value:.3g}" for name, value in scales.items())
         return (
             f"{type(self).__name__}({self.link!r}, {len(self)} arms of {self.features} features "
-            f"after {self.count} observations{self._shown_scales()})"
+            f"after {self.count} observations{shown})"
         )
-
-    def _shown_scales(self) -> str:
-        """Return the learned scales for `repr`, once they are known."""
-        if isinstance(self._posteriors, FixedScales) or not self.count:
-            return ""
-        sd, prior_sd, _ = self._posteriors.scales()
-        noise = "" if sd is None else f", noise {sd:.3g}"
-        return f"{noise}, weights of size {prior_sd:.3g}"
 
 
 class LinearBelief(_ScoresBelief[LinearWeights]):

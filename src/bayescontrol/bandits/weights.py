@@ -15,7 +15,7 @@ scores (`best_arm`) at each; two arms need none. `kernels.scales` says how P(ρ 
 """
 
 from types import SimpleNamespace
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 
@@ -103,22 +103,6 @@ class FixedScales(Regressions):
         return FixedScales(self.link, *self._prior).draw_rows(np.arange(len(self)), rng_state)
 
 
-class Scales(NamedTuple):
-    """Learned scales: the noise and the standard deviation of a weight in the prior.
-
-    They are posterior means of √(S/n) and ρ √(S/n), NaN until a reward other than 0 was learned.
-    `sd` is None if rewards are 0 or 1. `ratios` are the probabilities of the ratios ρ.
-
-    >>> from bayescontrol import LogisticBandit
-    >>> LogisticBandit(2, features=1).belief().scales().ratios[4.0]  # one of seven, equally likely
-    0.142857142857142...
-    """
-
-    sd: float | None
-    prior_sd: float
-    ratios: dict[float, float]
-
-
 class LearnedScales(Saved):
     """Posteriors of N weight vectors with d features for each ratio ρ; prior and noise are learned.
 
@@ -127,7 +111,7 @@ class LearnedScales(Saved):
     >>> world = bandit.environment([[1.0], [-1.0]], sd=0.1)
     >>> agent = bandit.agent(world.start)
     >>> record = interact(agent, world, 500, seed=0)
-    >>> round(agent.belief.scales().sd, 2)
+    >>> round(agent.belief.scales()["noise"], 2)
     0.1
     """
 
@@ -205,13 +189,22 @@ class LearnedScales(Saved):
         """Return Σ P(ρ | past) value_ρ over the ratios in use."""
         return self.p[self.p > 0.0] @ np.asarray(values)
 
-    def scales(self) -> Scales:
-        """Return the learned scales."""
+    def scales(self) -> dict[str, float]:
+        """Return the posterior means of the noise √(S/n), if any, and of ρ √(S/n), of the weights.
+
+        Empty until a reward other than 0 was learned.
+        """
+        if not self.is_known:
+            return {}
+        noise = np.sqrt(self._noise()[0])
+        weights = float(self._average(self.rho[self.p > 0.0] * noise))
+        shared = {"noise": float(self._average(noise))} if self._has_noise else {}
+        return {**shared, "weights": weights}
+
+    def ratios(self) -> dict[float, float]:
+        """P(ρ | past) of the ratios in use."""
         used = self.p > 0.0
-        ratios = dict(zip(self.rho[used].tolist(), self.p[used].tolist(), strict=True))
-        noise = np.sqrt(self._noise()[0]) if self.is_known else np.full(used.sum(), np.nan)
-        sd = float(self._average(noise)) if self._has_noise else None
-        return Scales(sd, float(self._average(self.rho[used] * noise)), ratios)
+        return dict(zip(self.rho[used].tolist(), self.p[used].tolist(), strict=True))
 
     def score(self, j: int, x: FloatArray) -> tuple[float, float]:
         """Return the mean and the variance of x·w_j; the variance is infinite if n ≤ 2."""

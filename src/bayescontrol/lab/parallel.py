@@ -38,6 +38,9 @@ _SCHEDULER_TIMEOUT: Final = 10.0
 _WORKER_TIMEOUT: Final = 30.0
 _PARENT_POLL: Final = 0.5
 
+#: Whether this process, a worker, has started.
+_settled = False
+
 # The settings of an experiment that is defined in a script are sent to workers with their types.
 copyreg.pickle(msgspec.Meta, lambda meta: (partial(msgspec.Meta, **dict(meta.__rich_repr__())), ()))
 
@@ -82,18 +85,23 @@ def unordered(
             "top of a module, or use one worker"
         ) from error
     call = partial(_call_in_worker, pickled, os.getpid())
-    parallel = joblib.Parallel(
-        return_as="generator_unordered", batch_size=1, **({} if workers is None else {
-            "n_jobs": workers, "backend": "loky",
-            # Workers are reused; if the path has changed, new ones are started.
-            "initializer": _prepare_process, "initargs": (os.getpid(), tuple(sys.path)),
-        })
-    )  # fmt: skip
+    # Workers are reused; if the path has changed, new ones are started.
+    options: dict[str, Any] = {} if workers is None else {
+        "n_jobs": workers, "backend": "loky", "batch_size": 1,
+        "initializer": _prepare_process, "initargs": (os.getpid(), tuple(sys.path)),
+    }  # fmt: skip
+    parallel = joblib.Parallel(return_as="generator_unordered", **{"batch_size": 1, **options})
     calls = (joblib.delayed(call)(task, is_first=i == 0) for i, task in enumerate(tasks))
     results: Any = None
     try:
-        with _interrupts_delayed():  # raises a delayed Ctrl-C at the end of this block
-            results = parallel(calls)  # starts the workers
+        try:
+            with _interrupts_delayed():  # raises a delayed Ctrl-C at the end of this block
+                if workers is not None:  # loky prints errors if workers are killed at their start
+                    joblib.Parallel(**options)(joblib.delayed(_settle)() for _ in range(workers))
+                results = parallel(calls)
+        except KeyboardInterrupt:
+            time.sleep(0.1)  # a thread of loky is queueing the first tasks
+            raise
         for result in results:  # noqa: UP028 - `yield from` would close `results` first
             yield result
     finally:
@@ -101,6 +109,14 @@ def unordered(
             warnings.simplefilter("ignore")  # joblib warns if results are not used
             if results is not None:
                 results.close()
+
+
+def _settle() -> None:
+    """Wait in a new process, so that each of them gets such a task and has started."""
+    global _settled
+    if not _settled:
+        time.sleep(0.1)
+        _settled = True
 
 
 def _joblib() -> Any:

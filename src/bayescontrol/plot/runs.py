@@ -112,7 +112,7 @@ def arms(agent: object, ax: "Axes | None" = None, *, x: object = None) -> Plot:
             "a bandit that learns its scale has none until two rewards differ"
         )
     names = distinct_texts(quantiles)
-    scales = belief.scales() if hasattr(belief, "scales") else {}
+    scales = belief.scales() if getattr(belief, "learns_scale", False) else {}
     notes = [", ".join(f"{name} {value:.3g}" for name, value in scales.items())] if scales else []
     if len(names) > _LINES:
         tails = 0.025, 0.5, 0.975
