@@ -200,9 +200,13 @@ def test_ctrl_c_while_workers_start_leaves_no_warning() -> None:
         signal.raise_signal(signal.SIGINT)
         yield from [0.5] * 9
 
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        with pytest.raises(KeyboardInterrupt):
-            list(unordered(time.sleep, tasks(), workers=2))
-        gc.collect()  # joblib warns when unused results are collected
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # pytest may ignore it
+    try:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            with pytest.raises(KeyboardInterrupt):
+                list(unordered(time.sleep, tasks(), workers=2))
+            gc.collect()  # joblib warns when unused results are collected
+    finally:
+        signal.signal(signal.SIGINT, before)
     assert not caught
