@@ -25,7 +25,7 @@ if TYPE_CHECKING:  # type checkers read these lines, Python reads _PUBLIC
         testing as testing,
     )  # fmt: skip
     from bayescontrol.bandits.families import *  # noqa: F403 - one name for each family
-    from bayescontrol.bandits.contextual import (
+    from bayescontrol.bandits.contexts.problems import (
         LinearBandit as LinearBandit, LogisticBandit as LogisticBandit,
         SharedLinearBandit as SharedLinearBandit,
     )  # fmt: skip
@@ -64,7 +64,7 @@ __version__ = "0.1.0"
 # The public names of each module. Modules load on first use, so that the import is fast. The
 # bandits of `bandits.families` are public too.
 _PUBLIC = {
-    "bandits.contextual": ("LinearBandit", "LogisticBandit", "SharedLinearBandit"),
+    "bandits.contexts.problems": ("LinearBandit", "LogisticBandit", "SharedLinearBandit"),
     "bandits.joint": ("JointBandit", "LogitNormalBandit"),
     "bank.bank": ("Bank",),
     "baselines.naive": ("NaiveMixture",),

@@ -28,7 +28,7 @@ from bayescontrol.alarms import (
     RestartedAlarm,
     alarm_evidence,
 )
-from bayescontrol.bandits.regression import RewardAndContext
+from bayescontrol.bandits.contexts.regression import RewardAndContext
 from bayescontrol.bank import Bank, PlantMode
 from bayescontrol.beliefs.particles import ParticleBelief
 from bayescontrol.beliefs.switching import FadingBelief, SwitchingBelief

@@ -19,9 +19,9 @@ from bayescontrol._support.saved import Parts, Plain, damaged, declare
 from bayescontrol._support.values import distinct_texts, pack
 from bayescontrol.bandits.arms import ArmsBelief, MeanRewards, arms_loop
 from bayescontrol.bandits.best_arm import Mixture
+from bayescontrol.bandits.contexts.belief import LinearBelief, LinearWeights
+from bayescontrol.bandits.contexts.regression import Prior
 from bayescontrol.bandits.family import TAILS, mixed_quantiles
-from bayescontrol.bandits.linear_belief import LinearBelief, LinearWeights
-from bayescontrol.bandits.regression import Prior
 from bayescontrol.bandits.roster import HasArms, Roster
 from bayescontrol.beliefs.change_points import ArraySegments, ChangePointBelief, Event
 from bayescontrol.beliefs.changing_problem import Changing

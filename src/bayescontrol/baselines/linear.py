@@ -26,7 +26,7 @@ from bayescontrol import kernels
 from bayescontrol._arrays import ArrayLike, FloatArray, as_integer, require_between
 from bayescontrol._support.saved import Array, Number, Saved, declare
 from bayescontrol.bandits import ContextualBandit
-from bayescontrol.bandits.linear_belief import LinearBelief
+from bayescontrol.bandits.contexts.belief import LinearBelief
 from bayescontrol.errors import IncompatibleState, InvalidSystem, MissingCapability, NotStabilisable
 from bayescontrol.lqr.agent import LinearAgent, gain_loop, linear_loop
 from bayescontrol.lqr.belief import LinearMode, SystemBelief

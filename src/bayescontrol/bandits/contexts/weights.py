@@ -24,7 +24,7 @@ from bayescontrol._arrays import FloatArray, IntArray, UIntArray, as_integer
 from bayescontrol._support.regressions import Regressions
 from bayescontrol._support.saved import Array, Cache, Fixed, Saved, damaged, declare
 from bayescontrol.bandits.best_arm import Mixture, normal_best
-from bayescontrol.bandits.regression import LEARNED, Link, Prior, prior_factors
+from bayescontrol.bandits.contexts.regression import LEARNED, Link, Prior, prior_factors
 from bayescontrol.errors import IncompatibleState, InvalidPrior
 
 # The binary logarithms of the smallest and largest ρ √d: with noise, and for rewards 0 and 1.

@@ -27,7 +27,7 @@ from bayescontrol._mode_queries import has
 from bayescontrol._support.display import summary_html
 from bayescontrol._support.saved import Array, Fixed, Part, damaged, declare
 from bayescontrol._support.values import distinct_texts, format_text
-from bayescontrol.bandits.regression import (
+from bayescontrol.bandits.contexts.regression import (
     LARGEST,
     FiniteLink,
     LinearEnvironment,
@@ -41,15 +41,15 @@ from bayescontrol.bandits.regression import (
     reward_of,
     scale_for_comparison,
 )
-from bayescontrol.bandits.roster import Arms, BestArmMode, HasArms, M, Roster
-from bayescontrol.bandits.schema import Schema
-from bayescontrol.bandits.weights import (
+from bayescontrol.bandits.contexts.schema import Schema
+from bayescontrol.bandits.contexts.weights import (
     FixedScales,
     LearnedScales,
     WeightPosteriors,
     best_score,
     make_posteriors,
 )
+from bayescontrol.bandits.roster import Arms, BestArmMode, HasArms, M, Roster
 from bayescontrol.errors import IncompatibleState, InvalidTable, MissingCapability
 from bayescontrol.protocols import PosteriorMeasure
 from bayescontrol.record import Record

@@ -17,14 +17,14 @@ from bayescontrol._arrays import ArrayLike
 from bayescontrol._support.description import ModelKind
 from bayescontrol._support.names import Names
 from bayescontrol.bandits.changing import changing_problem
-from bayescontrol.bandits.linear_belief import (
+from bayescontrol.bandits.contexts.belief import (
     FeatureMap,
     LinearBelief,
     LinearWeights,
     SharedLinearBelief,
     SharedWeights,
 )
-from bayescontrol.bandits.regression import (
+from bayescontrol.bandits.contexts.regression import (
     Contexts,
     GaussianNoise,
     LinearEnvironment,
@@ -35,8 +35,8 @@ from bayescontrol.bandits.regression import (
     as_context,
     next_context,
 )
+from bayescontrol.bandits.contexts.schema import Schema
 from bayescontrol.bandits.roster import Arms
-from bayescontrol.bandits.schema import Schema
 from bayescontrol.beliefs.changing_problem import Changing
 from bayescontrol.errors import InvalidTable, MissingCapability
 from bayescontrol.rule import ControlRule
@@ -51,7 +51,7 @@ Features: TypeAlias = int | Mapping[str, Any]
 class ContextualBandit:
     """Arms with independent weights; the base of `LinearBandit` and `LogisticBandit`.
 
-    >>> from bayescontrol.bandits.regression import GaussianNoise
+    >>> from bayescontrol.bandits.contexts.regression import GaussianNoise
     >>> ContextualBandit(GaussianNoise(), ["red", "blue"], 3)
     ContextualBandit(GaussianNoise(sd=learned), 2 arms of 3 features)
     """
@@ -83,7 +83,7 @@ class ContextualBandit:
         >>> from bayescontrol import LinearBandit
         >>> LinearBandit(["short", "long"], features=2).agent().observe("short", 5.0)
         Traceback (most recent call last):
-        bayescontrol.bandits.regression.NoContext: no context yet: use decide(x, rng) ...
+        bayescontrol.bandits.contexts.regression.NoContext: no context yet: use decide(x, rng) ...
         """
         x = None if start is None else as_context(start, self.features, self.schema).copy()
         advance = next_context if self.schema is None else self.advance

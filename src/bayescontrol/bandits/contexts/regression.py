@@ -27,8 +27,8 @@ from bayescontrol import kernels
 from bayescontrol._arrays import ArrayLike, FloatArray, as_integer, as_numbers, require_between
 from bayescontrol._support.description import ARMS, MOST_NUMBERS, ModelKind, SettingDoc, SizeLimit
 from bayescontrol._support.names import Names
+from bayescontrol.bandits.contexts.schema import Schema
 from bayescontrol.bandits.family import as_reward, zero_or_one
-from bayescontrol.bandits.schema import Schema
 from bayescontrol.errors import BadEvidence, InvalidPrior, InvalidTable, counted
 from bayescontrol.record import Record
 from bayescontrol.seeding import Stream, StreamLike, require_stream

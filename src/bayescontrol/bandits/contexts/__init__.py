@@ -1,0 +1,1 @@
+"""Contextual bandits: linear and logistic arms whose rewards depend on features."""
