@@ -217,12 +217,19 @@ def _largest_first(cache: FloatArray, undrawn: IntArray, k: int) -> int:
 
 
 @leaf
-def _exceeding(arms: ScreenedArms, best: int, v: float, u: float, rng_state: UIntArray) -> int:
+def _exceeding(
+    rows: FloatArray,
+    cache: FloatArray,
+    undrawn: IntArray,
+    best: int,
+    v: float,
+    u: float,
+    rng_state: UIntArray,
+) -> int:
     """Return the arm with the largest value, if u < Σ b_j does not rule out the undrawn arms.
 
     u is the uniform number U, and v is V, the value of the arm `best`.
     """
-    rows, cache, _, undrawn = arms
     bound = 0.0
     for k in range(undrawn.size):
         cache[AT_V, undrawn[k]] = _bound_above(cache, undrawn[k], v)
@@ -241,7 +248,7 @@ def _exceeding(arms: ScreenedArms, best: int, v: float, u: float, rng_state: UIn
         reached += (1.0 - reached) * tail
         bound -= cache[AT_V, j]
         if u < reached:
-            return _best_after_first_exceeds(arms, k, v, tail, rng_state)
+            return _best_after_first_exceeds(rows, cache, undrawn, k, v, tail, rng_state)
         if u >= reached + bound * SAFETY + 1e-18:
             return best
     return best
@@ -249,14 +256,19 @@ def _exceeding(arms: ScreenedArms, best: int, v: float, u: float, rng_state: UIn
 
 @leaf
 def _best_after_first_exceeds(
-    arms: ScreenedArms, k: int, v: float, tail: float, rng_state: UIntArray
+    rows: FloatArray,
+    cache: FloatArray,
+    undrawn: IntArray,
+    k: int,
+    v: float,
+    tail: float,
+    rng_state: UIntArray,
 ) -> int:
     """Return the best arm, given that the arm at position k is the first that exceeds V.
 
     Later arms may have any value and are drawn. X_j of the arm at k, with P(X_j > V) = tail, is
     needed only if a later arm exceeds V too.
     """
-    rows, cache, _, undrawn = arms
     j, rival, x = undrawn[k], -1, v
     for i in range(k + 1, undrawn.size):
         y = _beta(rng_state, cache, undrawn[i])
@@ -308,8 +320,7 @@ def draw_action(
     if count:
         u = uniform(rng_state)
         if u < bound:
-            arms = ScreenedArms(rows, cache, active, undrawn[:count])
-            return _exceeding(arms, int(best), v, u, rng_state)
+            return _exceeding(rows, cache, undrawn[:count], int(best), v, u, rng_state)
     return int(best)
 
 
