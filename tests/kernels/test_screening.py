@@ -195,7 +195,7 @@ def p_value_of_exceeding(kernel: Any, rows: FloatArray, above: float, draws: int
     v += above * (1.0 - v)
     bound, state = min(cache[kernel.BOUND].sum(), 1.0), Stream(8).state
     found = [
-        kernel._exceeding(kernel.ScreenedArms(rows, cache, places, places.copy()), -1, v, u, state)
+        kernel._exceeding(rows, cache, places.copy(), -1, v, u, state)
         for u in Stream(9).random(draws) * bound
     ]
     counts = np.bincount(np.array(found) + 1, minlength=len(rows) + 1).astype(float)
