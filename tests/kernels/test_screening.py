@@ -248,8 +248,7 @@ def test_every_path_through_the_slow_branch_is_tested() -> None:
 
     def at(u: float, seed: int = 0, where: float = v) -> int:
         state = Stream(seed).state
-        arms = plain.ScreenedArms(RIVALS, cache, np.arange(8), np.arange(8))
-        return int(plain._exceeding(arms, best, where, u, state))
+        return int(plain._exceeding(RIVALS, cache, np.arange(8), best, where, u, state))
 
     assert at(8 * bound * 1.001) == best  # excluded by the bounds at V
     assert at(0.9 * 8 * bound + 0.1 * reached) == best  # excluded by some tails
