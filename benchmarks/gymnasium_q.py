@@ -95,7 +95,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="a tenth of the steps, 3 seeds")
     parser.add_argument("--fixed", action="store_true", help="use a fixed precision of 1")
     parser.add_argument(
-        "--unknown", action="store_true", help="use one unknown precision of at least 1"
+        "--unknown", action="store_true", help="use one unknown precision of at least 10"
     )
     parser.add_argument("--seeds", type=int, default=10, help="number of seeds")
     parser.add_argument("--first-seed", type=int, default=0, help="the first seed")

@@ -72,7 +72,7 @@ class GibbsPrior:
     p. `ADAPTIVE` is this prior with the settings that we recommend.
 
     >>> GibbsPrior(precision=100)
-    GibbsPrior(mu0=1.0, lambda0=1.0, precision=100.0, shape=1.0, rate=1.0, least_precision=1.0)
+    GibbsPrior(mu0=1.0, lambda0=1.0, precision=100.0, shape=1.0, rate=1.0, least_precision=10.0)
     >>> GibbsPrior(lambda0=0)
     Traceback (most recent call last):
     bayescontrol.errors.InvalidPrior: lambda0=0: it must be a number between 1e-100 and 1e+100
@@ -83,7 +83,7 @@ class GibbsPrior:
     precision: float | Literal["learned"] | None = None
     shape: float = 1.0
     rate: float = 1.0
-    least_precision: float = 1.0
+    least_precision: float = 10.0
 
     def __post_init__(self) -> None:
         for field in fields(self):
@@ -457,7 +457,8 @@ _KIND: Final = ModelKind(
             '{"dict": [["mu0", …], ["lambda0", …], ["precision", …]]}',
             "mu0 and lambda0: prior mean and precision of the value of a transition; precision: "
             "precision of the rewards, null if it is unknown, then also shape, rate and "
-            'least_precision, or "learned" for one per state and action. Default: null, others 1.',
+            'least_precision, or "learned" for one per state and action. Default: null, '
+            "least_precision 10, others 1.",
         ),
         "states": SettingDoc(
             "list of names, their number, or null",
