@@ -82,7 +82,7 @@ class Bandit:
         >>> agent = BernoulliBandit(["red", "blue"]).agent(temperature=0.25)
         >>> agent.observe("red", 1)
         >>> round(agent.action_probabilities()["red"], 3)  # 0.667 at temperature 1
-        0.815
+        0.78
         """
         if draws is not None:
             return DrawsBandit(self, draws).agent(schedule=schedule, temperature=temperature)
