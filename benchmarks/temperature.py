@@ -30,6 +30,7 @@ class Contest(NamedTuple):
 
 CONTESTS: Final = (
     Contest("ten Bernoulli arms", BernoulliBandit, 1_000, 1.0),
+    Contest("ten Bernoulli arms", BernoulliBandit, 10_000, 1.0, (0.25, 0.5, 1.0)),
     Contest("ten Gaussian arms", GaussianBandit, 1_000, 1.0),
     Contest("linear, 10 features", LinearBandit, 2_000, 0.5),
     Contest("linear, 100 features", LinearBandit, 2_000, 0.03, (0.25, 1.0)),
@@ -53,7 +54,7 @@ def main() -> None:
     parser.add_argument("--worlds", help="only worlds whose name contains this text", default="")
     options = parser.parse_args()
     write_digits()
-    print("| world | temperature | runs | mean | worst 5 % of runs |\n|---|---|---|---|---|")
+    print("| world | steps | temperature | runs | mean | worst 5 % of runs |\n" + 6 * "|---" + "|")
     for contest in CONTESTS:
         if options.worlds not in contest.world:
             continue
@@ -66,8 +67,8 @@ def main() -> None:
             form = ".3f" if is_reward else ",.1f"
             error = found.std(ddof=1) / runs**0.5
             print(
-                f"| {contest.world} | {temperature:g} | {runs} | {found.mean():{form}} ± "
-                f"{error:{form}} | {worst:{form}} |",
+                f"| {contest.world} | {contest.steps:,} | {temperature:g} | {runs} | "
+                f"{found.mean():{form}} ± {error:{form}} | {worst:{form}} |",
                 flush=True,
             )
 

@@ -228,7 +228,7 @@ def test_saved_and_copied_beliefs_keep_the_temperature(name: str) -> None:
 
 
 def test_finite_modes_are_drawn_by_a_power_of_their_probabilities() -> None:
-    def mode(m: int, p: float) -> DiscreteMode:
+    def mode(m: int, p: float) -> DiscreteMode[Any, Any, Any]:
         return DiscreteMode(lambda x: {m: 1.0}, lambda x, a: {0: p, 1: 1 - p})
 
     belief: Any = FiniteBelief([mode(0, 0.5), mode(1, 0.25)])
