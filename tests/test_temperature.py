@@ -334,6 +334,8 @@ def test_a_log_is_reopened_at_its_temperature(tmp_path: Any) -> None:
         assert agent.model.settings["temperature"] == 0.25
     with pytest.raises(ModelMismatch, match=r"temperature: 0\.25 in the log, 1\.0 now"):
         open_agent(url, "shop", bandit)
+    open_agent(url, "rule", bandit, temperature=1).close()
+    open_agent(url, "rule", bandit).close()
     with pytest.raises(MissingCapability, match="use temperature=1"):
         open_agent(url, "maze", GibbsMDP(2, start=0), temperature=0.5)
 

@@ -18,7 +18,7 @@ from bayescontrol.errors import InvalidPrior, MissingCapability
 B = TypeVar("B")
 
 
-def _valid(temperature: Any) -> float:
+def as_temperature(temperature: Any) -> float:
     """Return T; raise InvalidPrior unless it is a number from 0.001 to 1000."""
     return require_between("temperature", temperature, 1e-3, 1e3, error=InvalidPrior)
 
@@ -37,7 +37,7 @@ class Tempered(Saved):
 
     @temperature.setter
     def temperature(self, temperature: float) -> None:
-        self._temperature = _valid(temperature)
+        self._temperature = as_temperature(temperature)
         self._apply_temperature()
 
     def _apply_temperature(self) -> None:
@@ -51,7 +51,7 @@ def with_temperature(belief: B, temperature: float) -> B:
     Traceback (most recent call last):
     bayescontrol.errors.MissingCapability: temperature=0.5: the draws of [] cannot be ...
     """
-    if _valid(temperature) != 1.0:
+    if as_temperature(temperature) != 1.0:
         if not hasattr(type(belief), "temperature"):
             raise MissingCapability(
                 f"temperature={temperature!r}: the draws of {belief!r} cannot be made bolder or "

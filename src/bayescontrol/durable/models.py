@@ -17,7 +17,7 @@ from typing import Any, ClassVar, Final, NamedTuple
 
 from bayescontrol import bandits, schedules
 from bayescontrol._support.description import ModelKind, kind_of
-from bayescontrol._support.temperature import with_temperature
+from bayescontrol._support.temperature import as_temperature, with_temperature
 from bayescontrol.beliefs.change_points import HAZARDS
 from bayescontrol.beliefs.changing_problem import Changing
 from bayescontrol.durable.driver import Driver
@@ -253,7 +253,10 @@ def as_model(problem: Any, schedule: Schedule = every_step, temperature: float =
             'named_model("mine", version=1, build=make_agent) instead, where make_agent() returns '
             "a new agent"
         )
-    draws = {"schedule": stored_schedule(schedule, kind), "temperature": temperature}
+    draws = {
+        "schedule": stored_schedule(schedule, kind),
+        "temperature": as_temperature(temperature),
+    }
     return _built_in(kind.name, problem.settings() | draws, problem)
 
 
