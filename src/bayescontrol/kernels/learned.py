@@ -434,9 +434,8 @@ def draw_in_segment(
         return best
     for k in range(active.size):
         a = active[k]
-        group = _group_of(pools, a)
-        shared = draw_shared(group, rng_state)
-        fill_row(group, shared, pools.statistics[a, s], pools.rows[a], temperature)
+        group, T = _group_of(pools, a), pools.statistics[a, s]
+        fill_row(group, draw_shared(group, rng_state), T, pools.rows[a], temperature)
     return draw_from_rows(kind, pools.constants, pools.rows, active, drawn, rng_state)
 
 
