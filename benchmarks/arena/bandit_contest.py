@@ -103,8 +103,10 @@ _WITH_CONTEXTS: Final = (
     _contextualbandits("LinUCB"),
     *_VOWPAL_WABBIT,
 )
+_CAREFUL: Final = _ours("LinearBandit, temperature=0.25")
 _LINEAR: Final = (
     _ours("LinearBandit"),
+    _CAREFUL,
     _bayesianbandits("normal"),
     _bayesianbandits("empirical normal"),
     *_WITH_CONTEXTS,
@@ -233,7 +235,7 @@ _CONTESTS: Final[dict[World, tuple[Contestant, ...]]] = {
         "The handwritten digits of scikit-learn in random order: the context is an image of 64 "
         "pixels from 0 to 1 and a constant, and the right digit pays 1.",
         "LogisticBandit", Size(12, 500), Size(12, 1_797), score="reward per step",
-    ): _LOGISTIC,
+    ): (*_LOGISTIC[:2], _CAREFUL, *_LOGISTIC[2:]),
 }  # fmt: skip
 
 WORLDS: Final = tuple(_CONTESTS)

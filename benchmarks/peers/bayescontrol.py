@@ -70,6 +70,11 @@ def linear(facts: Facts, seed: int) -> Arms:
     return WithContexts(LinearBandit(facts.arms, facts.features).agent(), seed)
 
 
+def careful_linear(facts: Facts, seed: int) -> Arms:
+    """`LinearBandit` at temperature 0.25."""
+    return WithContexts(LinearBandit(facts.arms, facts.features).agent(temperature=0.25), seed)
+
+
 def logistic(facts: Facts, seed: int) -> Arms:
     """`LogisticBandit`."""
     return WithContexts(LogisticBandit(facts.arms, facts.features).agent(), seed)
@@ -82,6 +87,7 @@ PLAYERS: dict[str, Make] = {
     "GaussianBandit, sd=1": gaussian_fixed,
     "GaussianBandit, sd=None": gaussian_unknown_noise,
     "LinearBandit": linear,
+    "LinearBandit, temperature=0.25": careful_linear,
     "LogisticBandit": logistic,
 }
 

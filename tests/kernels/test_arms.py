@@ -233,7 +233,7 @@ def test_the_loop_equals_calling_the_kernels_in_turn() -> None:
     p, q = Stream(5), Stream(6)
     streams = kernels.random.Streams(p.copy().state, q.copy().state)
     posterior = arms.ArmRows(BERNOULLI, NONE, rows, np.arange(3), np.empty(3))
-    arms.interact(posterior, truth, streams, actions, rewards)
+    arms.interact(posterior, posterior.rows, 1.0, truth, streams, actions, rewards)
     again, means = np.ones((3, 2)), np.empty(3)
     for a, r in zip(actions, rewards, strict=True):
         assert arms.draw_action(BERNOULLI, NONE, again, np.arange(3), means, p.state) == a

@@ -21,6 +21,7 @@ from bayescontrol._mode_queries import has
 from bayescontrol._support.display import summary_html
 from bayescontrol._support.names import Names
 from bayescontrol._support.saved import Array, Copied, Fixed, damaged, declare
+from bayescontrol._support.temperature import Tempered
 from bayescontrol._support.values import distinct_texts, format_text
 from bayescontrol.bandits.best_arm import Mixture
 from bayescontrol.bandits.family import BestArm, Family, FiniteRewards, Intervals, same_family
@@ -138,7 +139,7 @@ def _run(agent: Any, environment: ArmsEnvironment, steps: int, p: Stream, q: Str
 _LARGEST_SCREENED = 2.0**32
 
 
-class ArmsBelief(HasArms[MeanRewards]):
+class ArmsBelief(Tempered, HasArms[MeanRewards]):
     """P(m | âo_<t) for independent arms of one family.
 
     With `screening`, Bernoulli arms with whole-number priors choose by `kernels.screening`: the
@@ -190,16 +191,30 @@ class ArmsBelief(HasArms[MeanRewards]):
         self._logs = np.empty(size)
         #: Whether some means must be compared on a logarithmic scale (`kernels.arms`). Parameters
         #: never decrease: once this is False, it stays so.
-        self.compares_logs = kernels.arms.needs_logs(self.family.kind, self._rows, np.arange(size))
+        rows = self._tempered(self._rows)
+        self.compares_logs = kernels.arms.needs_logs(self.family.kind, rows, np.arange(size))
         self._cache: FloatArray | None = None
         if self._screening and self._why_not_screened() is None:
             self._cache = np.empty((kernels.screening.ROWS, size))
             kernels.screening.prepare_all(self._rows, self._cache)
 
+    def _apply_temperature(self) -> None:
+        self._refresh()
+
+    def _tempered(self, rows: FloatArray) -> FloatArray:
+        """Return the rows from which means are drawn: `rows` at the temperature."""
+        if self._temperature == 1.0:
+            return rows
+        tempered = np.empty_like(rows)
+        kernels.arms.temper_all(self.family.kind, rows, self._temperature, tempered)
+        return tempered
+
     def _why_not_screened(self) -> str | None:
         """Return the reason why screening cannot be used, or None if it can."""
         if self.family.kind != kernels.arms.BERNOULLI:
             return "screening is for Bernoulli arms"
+        if self._temperature != 1.0:
+            return f"screening is for temperature 1, not {self._temperature:g}"
         rows = self._rows
         is_screenable = (rows >= 1.0) & (rows == np.floor(rows)) & (rows <= _LARGEST_SCREENED)
         if is_screenable.all():
@@ -260,7 +275,7 @@ class ArmsBelief(HasArms[MeanRewards]):
 
     def _rows_to_draw(self, rng: StreamLike) -> tuple[int, FloatArray]:
         """Return the family and the rows from which mean rewards are drawn."""
-        return self.family.kind, self._rows
+        return self.family.kind, self._tempered(self._rows)
 
     def _draw_all(self, kind: int, rows: FloatArray, rng: StreamLike) -> int:
         """Draw the mean reward of every active arm into `_drawn`; return the best arm's row."""
@@ -298,8 +313,8 @@ class ArmsBelief(HasArms[MeanRewards]):
         return dict(zip(self.arms, self.best(self.marginals(x)).tolist(), strict=True))
 
     def marginals(self, x: Any = None) -> FloatArray:
-        """Return the posterior rows of the active arms."""
-        return self._rows[self._roster.active]
+        """Return the rows from which the means of the active arms are drawn."""
+        return self._tempered(self._rows[self._roster.active])
 
     def best(self, rows: FloatArray, mixture: Mixture | None = None) -> FloatArray:
         """P(m_j is the largest) for arms with these rows, or for a mixture of rows for each arm."""
@@ -419,10 +434,11 @@ class ArmsBelief(HasArms[MeanRewards]):
             )
             kernels.screening.interact(screened, truth, streams, actions, rewards)
         else:
+            rows, T = self._rows, self._temperature
             arms = kernels.arms.ArmRows(
-                family.kind, family.constants, self._rows, active, self._drawn
+                family.kind, family.constants, self._tempered(rows), active, self._drawn
             )
-            kernels.arms.interact(arms, truth, streams, actions, rewards)
+            kernels.arms.interact(arms, rows, T, truth, streams, actions, rewards)
         self.fast_forward(actions)
 
     def fast_forward(self, actions: IntArray) -> None:

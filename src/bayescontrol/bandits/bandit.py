@@ -16,6 +16,7 @@ import numpy as np
 
 from bayescontrol._arrays import ArrayLike
 from bayescontrol._support.names import Names
+from bayescontrol._support.temperature import with_temperature
 from bayescontrol.bandits.arms import ArmsBelief, ArmsEnvironment, MeanRewards
 from bayescontrol.bandits.changing import changing_problem
 from bayescontrol.bandits.draws import DrawsBandit
@@ -69,15 +70,24 @@ class Bandit:
         schedule: Schedule = every_step,
         screening: bool = True,
         draws: ArrayLike | None = None,
+        temperature: float = 1.0,
     ) -> ControlRule[MeanRewards, None, Any, float]:
         """Return an agent that acts by Thompson sampling: the control rule for this bandit.
 
         `ArmsBelief` explains `screening`. With `draws` of shape (draws, arms), joint draws of the
-        mean rewards from a posterior of your own replace the prior, see `DrawsBandit`.
+        mean rewards from a posterior of your own replace the prior, see `DrawsBandit`. A
+        `temperature` below 1 makes the agent explore less, one above 1 more.
+
+        >>> from bayescontrol import BernoulliBandit
+        >>> agent = BernoulliBandit(["red", "blue"]).agent(temperature=0.25)
+        >>> agent.observe("red", 1)
+        >>> round(agent.action_probabilities()["red"], 3)  # 0.667 at temperature 1
+        0.78
         """
         if draws is not None:
-            return DrawsBandit(self, draws).agent(schedule=schedule)
-        return ControlRule(self.belief(screening=screening), schedule=schedule)
+            return DrawsBandit(self, draws).agent(schedule=schedule, temperature=temperature)
+        belief = with_temperature(self.belief(screening=screening), temperature)
+        return ControlRule(belief, schedule=schedule)
 
     def changing(self, *, per_arm: bool = False, **options: Any) -> Changing:
         """Return the same problem for a world that changes; see `ChangePointBelief` for options.

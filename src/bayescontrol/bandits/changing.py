@@ -16,6 +16,7 @@ import numpy as np
 from bayescontrol import kernels
 from bayescontrol._arrays import Arrays, FloatArray, IntArray
 from bayescontrol._support.saved import Parts, Plain, damaged, declare
+from bayescontrol._support.temperature import with_temperature
 from bayescontrol._support.values import distinct_texts, pack
 from bayescontrol.bandits.arms import ArmsBelief, MeanRewards, arms_loop
 from bayescontrol.bandits.best_arm import Mixture
@@ -173,7 +174,10 @@ class ChangingArmsBelief(ChangePointBelief, HasArms[Any]):
 
     # -- for compiled loops --------------------------------------------------------------------
 
-    fused_loop = staticmethod(arms_loop)
+    @staticmethod
+    def fused_loop(agent: Any, environment: Any) -> Any:
+        """Return the compiled loop, which has no temperature other than 1."""
+        return arms_loop(agent, environment) if agent.belief.prior.temperature == 1.0 else None
 
     @property
     def family(self) -> Any:
@@ -294,7 +298,8 @@ class PerArmBelief(HasArms[Any]):
             if isinstance(part.prior, ArmsBelief) and part.prior.compares_logs:
                 raise InvalidPrior(
                     f"arm {part.labels[0]!r}: its prior parameters are too small for arms that "
-                    "change separately: use parameters of at least 0.5, or per_arm=False"
+                    "change separately: use parameters of at least 0.5 times the temperature, or "
+                    "per_arm=False"
                 )
         self._roster = Roster([part.labels[0] for part in parts])
 
@@ -455,8 +460,8 @@ class PerArmBelief(HasArms[Any]):
 def changing_problem(problem: Any, per_arm: bool, options: Mapping[str, Any]) -> Changing:
     """Return the changing version of a bandit."""
 
-    def belief(**options: Any) -> ChangingArmsBelief | PerArmBelief:
-        static = problem.belief()
+    def belief(temperature: float = 1.0, **options: Any) -> ChangingArmsBelief | PerArmBelief:
+        static = with_temperature(problem.belief(), temperature)
         if not per_arm:
             return ChangingArmsBelief(static, **options)
         return PerArmBelief([ChangingArmsBelief(static.only(a), **options) for a in static.labels])

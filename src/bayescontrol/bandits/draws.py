@@ -27,6 +27,7 @@ from bayescontrol._support.description import (
 )
 from bayescontrol._support.names import Names
 from bayescontrol._support.saved import Fixed, declare
+from bayescontrol._support.temperature import with_temperature
 from bayescontrol._support.values import distinct_texts, format_text
 from bayescontrol.bandits.arms import ArmsEnvironment, MeanRewards
 from bayescontrol.bandits.family import Family
@@ -266,9 +267,11 @@ class DrawsBandit:
             log_weights=self.log_weights, keep_events=keep_events,
         )  # fmt: skip
 
-    def agent(self, *, schedule: Schedule = every_step) -> ControlRule[Any, None, Any, float]:
-        """Return the control rule for this bandit."""
-        return ControlRule(self.belief(), schedule=schedule)
+    def agent(
+        self, *, schedule: Schedule = every_step, temperature: float = 1.0
+    ) -> ControlRule[Any, None, Any, float]:
+        """Return the control rule for this bandit; draws have no other `temperature` than 1."""
+        return ControlRule(with_temperature(self.belief(), temperature), schedule=schedule)
 
     def environment(self, truth: ArrayLike | Mapping[Any, Any]) -> ArmsEnvironment:
         """Return a world with these true parameters, as `problem.environment` does."""

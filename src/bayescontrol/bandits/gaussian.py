@@ -321,13 +321,16 @@ class LearnedGaussian(Learned):
             both = NormalGamma().merged(prior, one, two)
         return np.where(one[:, 1:2] + two[:, 1:2], both, 0.0)
 
-    def action_probabilities(self, group: Any, rows: FloatArray, active: IntArray) -> FloatArray:
+    def action_probabilities(
+        self, group: Any, rows: FloatArray, active: IntArray, temperature: float
+    ) -> FloatArray:
         """P(m_j is the largest) = Σ_ρ P(ρ) E P(m_j is the largest | ρ, σ, μ₀).
 
         With q = √S/σ, which is χ with n - 1 degrees of freedom, and z = √V (μ₀ - μ̂)/σ, which is
-        normal, the means in units of σ are independent, with variances 1/(n_j + λ) and means
-        q (μ_j - μ̂)/√S + z λ/(n_j + λ)/√V. A shift of all means changes nothing; the one that is
-        used makes their dependence on z weak. Gauss rules for q and z have an error of about 1e-7.
+        normal, the means in units of σ are independent, with variances T/(n_j + λ), T the
+        temperature, and means q (μ_j - μ̂)/√S + z λ/(n_j + λ)/√V. A shift of all means changes
+        nothing; the one that is used makes their dependence on z weak. The rules for q and z have
+        an error of about 1e-7. Low temperatures need more points: their number grows as 1/√T.
         """
         n = group.statistics[:, 1].sum()
         probable = np.flatnonzero(group.w > NEGLIGIBLE)
@@ -338,9 +341,9 @@ class LearnedGaussian(Learned):
             by_location = group.grid[h, 0] / precision
             by_location -= (precision @ by_location) / precision.sum()
             slope = by_location / math.sqrt(V)
-            steepest = float((np.abs(slope) * np.sqrt(precision)).max())
+            precision /= temperature
             q, p_q = chi_rule(int(n) - 1)
-            z, p_z = normal_rule(4 + math.ceil(12.0 * steepest + 10.0 * steepest**4))
+            z, p_z = location_rule(np.abs(slope) * np.sqrt(precision))
             centre = (rows[h, active, 0] - location) / math.sqrt(S)
             means = q[:, None, None] * centre + z[:, None] * slope
             best = normal_best(means, 1.0 / np.sqrt(precision))
@@ -398,6 +401,22 @@ def chi_rule(nu: int) -> tuple[FloatArray, FloatArray]:
 def normal_rule(nodes: int) -> tuple[FloatArray, FloatArray]:
     """Return the Gauss-Hermite rule for N(0, 1)."""
     z, w = np.polynomial.hermite_e.hermegauss(nodes)
+    return z, w / w.sum()
+
+
+def location_rule(steepness: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return points and weights for z ~ N(0, 1), where z moves arm j by `steepness[j]` deviations.
+
+    Gauss's rule or equal steps, whichever has fewer points. P(a | z) is a normal distribution
+    function along z with the standard deviation 1/|steepness|, which limits the steps.
+    """
+    steepest = float(steepness.max())
+    nodes = 4.0 + math.ceil(12.0 * steepest + 10.0 * steepest**4)
+    half = math.ceil(6.0 * math.sqrt(1.0 + float(steepness @ steepness)))
+    if nodes <= 2 * half + 1:
+        return normal_rule(int(nodes))
+    z = 6.0 * np.arange(-half, half + 1) / half
+    w = np.exp(-0.5 * z * z)
     return z, w / w.sum()
 
 

@@ -19,6 +19,7 @@ import numpy.typing as npt
 from bayescontrol._arrays import ArrayLike, FloatArray, as_integer, as_numbers
 from bayescontrol._support.description import MOST_NUMBERS, ModelKind, SettingDoc, SizeLimit
 from bayescontrol._support.names import Names
+from bayescontrol._support.temperature import with_temperature
 from bayescontrol.bandits.arms import ArmsEnvironment
 from bayescontrol.bandits.discrete import BernoulliBandit
 from bayescontrol.bandits.draws import weighted_quantiles
@@ -252,13 +253,13 @@ class LogitNormalBandit:
         )
 
     def agent(
-        self, seed: SeedLike = 0, *, schedule: Schedule = every_step
+        self, seed: SeedLike = 0, *, schedule: Schedule = every_step, temperature: float = 1.0
     ) -> ControlRule[Particle, None, int, float]:
         """Return the control rule for this bandit, with particles drawn with `seed`.
 
-        Stored agents have the default seed.
+        Stored agents have the default seed. Particles have no other `temperature` than 1.
         """
-        return ControlRule(self.belief(seed), schedule=schedule)
+        return ControlRule(with_temperature(self.belief(seed), temperature), schedule=schedule)
 
     def environment(self, biases: ArrayLike) -> ArmsEnvironment:
         """A world with these true biases."""

@@ -104,8 +104,10 @@ class Learned(Family):
         """Add the statistics."""
         return one + two
 
-    def action_probabilities(self, group: Any, rows: FloatArray, active: IntArray) -> FloatArray:
-        """P(m_j is the largest) of the active arms; `rows` are their rows given each h."""
+    def action_probabilities(
+        self, group: Any, rows: FloatArray, active: IntArray, temperature: float
+    ) -> FloatArray:
+        """P(m_j is the largest) of the active arms; `rows` are their tempered rows given each h."""
         probable = np.flatnonzero(group.w > NEGLIGIBLE)
         w = group.w[probable] / group.w[probable].sum()
         return np.asarray(w @ np.array([self.fixed.best(rows[h, active]) for h in probable]))
@@ -176,7 +178,7 @@ class LearnedArmsBelief(ArmsBelief):
             np.zeros((arms, values if is_grid_of_rows else 0)), np.empty(values),
             np.empty((values, 3)), np.empty((arms, 2)),
         )  # fmt: skip
-        self.compares_logs = False  # no prior of a grid needs it
+        self.compares_logs = self._temperature > 1.0  # no prior of a grid needs it
         if is_grid_of_rows:
             group = self._group
             for T, evidence in zip(self._rows, group.evidence, strict=True):
@@ -202,27 +204,27 @@ class LearnedArmsBelief(ArmsBelief):
 
     def _rows_to_draw(self, rng: StreamLike) -> tuple[int, FloatArray]:
         """Draw h, and return the rows given h."""
-        kernels.learned.draw_rows(self._group, state_of(rng))
+        kernels.learned.draw_rows(self._group, state_of(rng), self._temperature)
         return self.family.kind_of_rows, self._group.rows
 
     def draw_action(self, x: Any, rng: StreamLike) -> Any:
         """Draw a ~ P(a | âo_<t), as `sample` and then `act` do, in one call."""
         self._last = None
         j = kernels.learned.draw_action(
-            self._group, self._roster.active, self._drawn, state_of(rng)
+            self._group, self._roster.active, self._drawn, state_of(rng), self._temperature
         )
         return self._roster.labels[j]
 
     # -- queries -------------------------------------------------------------------------------
 
-    def _rows_given_each(self) -> FloatArray | None:
+    def _rows_given_each(self, temperature: float = 1.0) -> FloatArray | None:
         """Return the rows of all arms for each h, and compute P(h | past); None if improper."""
         group = self._group
         if not kernels.learned.weigh(group):
             return None
         rows = np.empty((len(group.grid), *self._rows.shape))
         for h in range(len(rows)):
-            kernels.learned.marginal_rows(group, h, self._rows, rows[h])
+            kernels.learned.marginal_rows(group, h, self._rows, rows[h], temperature)
         return rows
 
     def hyperparameters(self) -> dict[tuple[float, ...], float]:
@@ -242,10 +244,11 @@ class LearnedArmsBelief(ArmsBelief):
 
     def action_probabilities(self, x: Any = None) -> dict[Any, float]:
         """P(a | âo_<t) = Σ_h P(h | âo_<t) P(m_a is the largest | âo_<t, h), by quadrature."""
-        rows = self._rows_given_each()
+        T = self._temperature
+        rows = self._rows_given_each(T)
         if rows is None:
             return dict.fromkeys(self.arms, 1.0 / len(self))
-        best = self.family.action_probabilities(self._group, rows, self._roster.active)
+        best = self.family.action_probabilities(self._group, rows, self._roster.active, T)
         return dict(zip(self.arms, best.tolist(), strict=True))
 
     def predictive(self, x: Any, a: Any) -> dict[Any, float]:
@@ -312,8 +315,9 @@ class LearnedArmsBelief(ArmsBelief):
         """Act and learn in a world with these true parameters; fill `actions` and `rewards`."""
         streams = kernels.random.Streams(p.state, q.state)
         kernels.learned.interact(
-            self._group, self._roster.active, self._drawn, truth, streams, actions, rewards
-        )
+            self._group, self._roster.active, self._drawn, truth, streams, actions, rewards,
+            self._temperature,
+        )  # fmt: skip
         self.fast_forward(actions)
 
     fused_loop = staticmethod(arms_loop)

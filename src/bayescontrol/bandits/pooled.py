@@ -20,6 +20,7 @@ from bayescontrol import kernels
 from bayescontrol._arrays import ArrayLike, FloatArray
 from bayescontrol._mode_queries import has
 from bayescontrol._support.saved import Array, Copied, Fixed, Plain, damaged, declare
+from bayescontrol._support.temperature import Tempered, with_temperature
 from bayescontrol._support.values import distinct_texts, format_text
 from bayescontrol.bandits.arms import ArmsEnvironment
 from bayescontrol.bandits.best_arm import Mixture
@@ -43,6 +44,7 @@ class SegmentMeans(BestArmMode):
     """A mode: the mean reward of every arm in every segment. It pulls the best arm of segment x.
 
     `means` has a row for each of `segments`, and before them a row for segments without rewards.
+    Above temperature 1 they are on a logarithmic scale, which keeps their order.
 
     >>> from bayescontrol import Stream
     >>> mode = SegmentMeans(["red", "blue"], {"de": 1}, np.array([[0.1, 0.2], [0.9, 0.3]]))
@@ -69,7 +71,7 @@ class SegmentMeans(BestArmMode):
         return f"SegmentMeans({len(self.arms)} arms, {len(self.segments)} segments)"
 
 
-class PooledBelief(HasArms[SegmentMeans]):
+class PooledBelief(Tempered, HasArms[SegmentMeans]):
     """P(h_a, m_{a,s} | âo_<t) for every arm a and segment s; the situation is the segment.
 
     >>> from bayescontrol import BernoulliBandit
@@ -170,7 +172,9 @@ class PooledBelief(HasArms[SegmentMeans]):
         """Draw a mode: the mean reward of every active arm in every segment."""
         active = self._roster.active
         drawn = np.empty((len(self._segments) + 1, len(self.labels)))
-        kernels.learned.draw_all_segments(self._pools, active, drawn, state_of(rng))
+        kernels.learned.draw_all_segments(
+            self._pools, active, drawn, state_of(rng), self._temperature
+        )
         self._last = SegmentMeans(self.arms, dict(self._segments), drawn[:, active])
         return self._last
 
@@ -178,13 +182,16 @@ class PooledBelief(HasArms[SegmentMeans]):
         """Draw a ~ P(a | âo_<t) in segment x, with draws for this segment only."""
         self._last = None
         j = kernels.learned.draw_in_segment(
-            self._pools, self._place_of(x), self._roster.active, self._drawn, state_of(rng)
-        )
+            self._pools, self._place_of(x), self._roster.active, self._drawn, state_of(rng),
+            self._temperature,
+        )  # fmt: skip
         return self._roster.labels[j]
 
     # -- queries -------------------------------------------------------------------------------
 
-    def _components(self, x: Any, j: int, negligible: float = 0.0) -> tuple[FloatArray, FloatArray]:
+    def _components(
+        self, x: Any, j: int, negligible: float = 0.0, temperature: float = 1.0
+    ) -> tuple[FloatArray, FloatArray]:
         """Return P(h_j | past) above `negligible`, and the rows of arm j in segment x given h_j."""
         p = self._pools
         group = kernels.learned.Group(
@@ -194,7 +201,7 @@ class PooledBelief(HasArms[SegmentMeans]):
         probable = np.flatnonzero(group.w > negligible)
         rows = np.empty((len(probable), *T.shape))
         for k, h in enumerate(probable.tolist()):
-            kernels.learned.marginal_rows(group, h, T, rows[k])
+            kernels.learned.marginal_rows(group, h, T, rows[k], temperature)
         w = group.w[probable]
         return w / w.sum(), rows[:, 0]
 
@@ -213,7 +220,7 @@ class PooledBelief(HasArms[SegmentMeans]):
             return {
                 a: (j in unknown) / len(unknown) for a, j in zip(self.arms, active, strict=True)
             }
-        parts = [self._components(x, j, NEGLIGIBLE) for j in active]
+        parts = [self._components(x, j, NEGLIGIBLE, self._temperature) for j in active]
         first = np.cumsum([0, *(len(w) for w, _ in parts)])
         mixture = Mixture(first, np.concatenate([w for w, _ in parts]))
         best = self.family.fixed.best(np.concatenate([rows for _, rows in parts]), mixture)
@@ -363,14 +370,15 @@ class Pooled:
         return PooledBelief(self.family, list(self.problem.labels))
 
     def agent(
-        self, start: Any = None, *, schedule: Schedule = every_step
+        self, start: Any = None, *, schedule: Schedule = every_step, temperature: float = 1.0
     ) -> ControlRule[SegmentMeans, Any, Any, float]:
         """Return an agent that acts by Thompson sampling, in the segment `start`.
 
         To act in many segments use `decide(segment, rng)` and `learn(segment, a, o)`, or set
-        `agent.x` before `act`.
+        `agent.x` before `act`. `temperature` is that of `Bandit.agent`.
         """
-        return ControlRule(self.belief(), start, stay, schedule)
+        belief = with_temperature(self.belief(), temperature)
+        return ControlRule(belief, start, stay, schedule)
 
     def environment(self, truth: ArrayLike | Mapping[Any, Any]) -> ArmsEnvironment:
         """Return a world with these true parameters: that of one segment."""

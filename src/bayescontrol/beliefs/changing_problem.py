@@ -150,7 +150,9 @@ class Changing:
                 "draws describe a world that does not change: use the agent of the static problem"
             )
         static = self.problem.agent(*arguments, **options)
-        return ControlRule(self.belief(), static.x, static.advance, static.schedule)
+        tempered = {k: v for k, v in options.items() if k == "temperature" and v != 1.0}
+        belief = self.make_belief(**self.options, **tempered)
+        return ControlRule(belief, static.x, static.advance, static.schedule)
 
     def environment(
         self, truth: Any, *arguments: Any, changes: Mapping[int, Any] | None = None, **options: Any

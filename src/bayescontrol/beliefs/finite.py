@@ -17,7 +17,8 @@ from bayescontrol import _mode_queries, kernels
 from bayescontrol._arrays import ArrayLike, Arrays, FloatArray, require_between
 from bayescontrol._support.display import html_table
 from bayescontrol._support.priors import TOLERANCE, as_prior
-from bayescontrol._support.saved import Array, Field, Number, Part, Saved, damaged, declare
+from bayescontrol._support.saved import Array, Field, Number, Part, damaged, declare
+from bayescontrol._support.temperature import Tempered
 from bayescontrol._support.values import distinct
 from bayescontrol.beliefs.weights import LN2, OnImpossible, Weights
 from bayescontrol.errors import (
@@ -30,6 +31,7 @@ from bayescontrol.errors import (
 )
 from bayescontrol.protocols import (
     MISSING,
+    ActionProbabilities,
     LogModeArray,
     ModeArray,
     ObservationProbabilities,
@@ -57,7 +59,7 @@ class _ModeNames(Field):
         _mode_queries.require_same_names(self.value(owner), saved, "the saved state")
 
 
-class FiniteBelief(Saved, Generic[M]):
+class FiniteBelief(Tempered, Generic[M]):
     """P(m | âo_<t) over a list of modes, or over one object that answers for many.
 
     `prior` is P(m), uniform by default. `on_impossible` says what to do with an observation
@@ -189,8 +191,8 @@ class FiniteBelief(Saved, Generic[M]):
         self._hypotheses.states[:] = self._hypotheses.advanced_states(x, a, o)
 
     def sample(self, rng: StreamLike) -> M:
-        """Draw m ~ P(m | âo_<t). No other method draws random numbers."""
-        return self.select(self._weights.draw(rng))
+        """Draw m ~ P(m | âo_<t)^(1/T), T the temperature. No other method draws random numbers."""
+        return self.select(self._weights.draw(rng, self._temperature))
 
     def select(self, m: int) -> M:
         """Return mode m as if it had been drawn, for agents that choose a mode themselves."""
@@ -214,9 +216,11 @@ class FiniteBelief(Saved, Generic[M]):
         """Return Σ_m query(m) P(m | âo_<t) by key; raise MissingCapability if modes lack it.
 
         `query` maps a mode to numbers by key. One object that answers for all modes is queried
-        once and returns arrays.
+        once and returns arrays. Actions are averaged over the modes as they are drawn: with
+        P(m | âo_<t)^(1/T), T the temperature.
         """
-        v = self.posterior()
+        acts = capability is ActionProbabilities
+        v = self._weights.tempered(self._temperature) if acts else self.posterior()
         if isinstance(self._hypotheses, _mode_queries.ModeArrayQueries):
             answers = self._hypotheses.query_each(capability, query)
             return {k: float(np.dot(v, np.broadcast_to(p, v.shape))) for k, p in answers.items()}

@@ -139,10 +139,18 @@ class Weights(Saved):
             error.args = (f"{error} (of the {what}); {where}{more}",)
             raise
 
-    def draw(self, rng: StreamLike) -> int:
-        """Draw m with probability v_m / Σ v."""
-        u = require_stream(rng).random()
-        return int(kernels.finite.draw(self._w, self._e, self._blocks, u))
+    def draw(self, rng: StreamLike, temperature: float = 1.0) -> int:
+        """Draw m with probability v_m / Σ v, or v_m^(1/T) / Σ v^(1/T)."""
+        stream = require_stream(rng)
+        if temperature != 1.0:
+            return stream.categorical(self.tempered(temperature))
+        return int(kernels.finite.draw(self._w, self._e, self._blocks, stream.random()))
+
+    def tempered(self, temperature: float) -> FloatArray:
+        """P(m | ·)^(1/T), normalised, as a new array."""
+        if temperature == 1.0:
+            return self.posterior()
+        return kernels.finite.temper(self._w, self._e, self._blocks, temperature)
 
     def posterior(self) -> FloatArray:
         """P(m | ·) = v_m / Σ v, as a new array."""

@@ -358,6 +358,7 @@ def open_agent(
     *,
     seed: SupportsIndex | Stream | np.random.Generator | None = None,
     schedule: Schedule = every_step,
+    temperature: float = 1.0,
     durable: bool = True,
     snapshot_every: int = 10_000,
 ) -> DurableAgent:
@@ -365,7 +366,8 @@ def open_agent(
 
     `store` is an address ("sqlite:///shop.db", "postgresql://…") or an open store. `model` is a
     problem of this library or `named_model(…)`; it may be omitted for an existing log of a problem.
-    `snapshot_every` is the number of events between two snapshots of the state.
+    `schedule` and `temperature` are those of `problem.agent`. `snapshot_every` is the number of
+    events between two snapshots of the state.
 
     >>> from bayescontrol import BernoulliBandit
     >>> agent = open_agent("sqlite:///:memory:", "shop", BernoulliBandit(["red", "blue"]), seed=7)
@@ -376,7 +378,7 @@ def open_agent(
     if type(snapshot_every) is not int or snapshot_every < 1:
         raise ValueError(f"snapshot_every={snapshot_every!r}: expected a positive integer")
     given_seed = None if seed is None else as_seed(cast("Any", seed))
-    log_model = None if model is None else as_model(model, schedule)
+    log_model = None if model is None else as_model(model, schedule, temperature)
     value: Any = store
     if not isinstance(value, str) and not (hasattr(value, "log") and hasattr(value, "names")):
         raise errors.UnknownStore(

@@ -1,7 +1,8 @@
 """Models by name, version and settings. A log stores these, never code.
 
     log:     "bernoulli-bandit", version 1, {"arms": ["red", "blue"], "prior": [[1, 1], [1, 1]]}
-             with the schedule MinimumDwell(4, Every(3)) as ["MinimumDwell", 4, ["Every", 3]]
+             with the schedule MinimumDwell(4, Every(3)) as ["MinimumDwell", 4, ["Every", 3]], and
+             the temperature of draws
     code:    a problem of this library describes itself; for your own class write
              named_model("my-modes", version=3, build=lambda: ControlRule(...))
 
@@ -16,6 +17,7 @@ from typing import Any, ClassVar, Final, NamedTuple
 
 from bayescontrol import bandits, schedules
 from bayescontrol._support.description import ModelKind, kind_of
+from bayescontrol._support.temperature import as_temperature, with_temperature
 from bayescontrol.beliefs.change_points import HAZARDS
 from bayescontrol.beliefs.changing_problem import Changing
 from bayescontrol.durable.driver import Driver
@@ -80,9 +82,12 @@ class DrawsModel(bandits.DrawsBandit):
             raise InvalidTable(f"problem={problem!r}: expected one of {', '.join(possible)}")
         super().__init__(bandit(**settings), draws, log_weights)
 
-    def agent(self, *, schedule: Schedule = every_step) -> ControlRule[Any, None, Any, float]:
+    def agent(
+        self, *, schedule: Schedule = every_step, temperature: float = 1.0
+    ) -> ControlRule[Any, None, Any, float]:
         """Return the control rule for this bandit."""
-        return ControlRule(self.belief(keep_events=False), schedule=schedule)
+        belief = with_temperature(self.belief(keep_events=False), temperature)
+        return ControlRule(belief, schedule=schedule)
 
 
 # Bandits with independent arms come from `bandits.families`.
@@ -102,6 +107,8 @@ _PROBLEMS: Final[tuple[Any, ...]] = (
 )
 #: The problem classes by the stored names of their kinds.
 KINDS: Final[Mapping[str, Any]] = {problem.model_kind.name: problem for problem in _PROBLEMS}
+#: The settings of draws, which every kind has.
+OF_DRAWS: Final = ("schedule", "temperature")
 #: The schedules of all kinds by their stored names.
 _SCHEDULES: Final[Mapping[str, Any]] = {
     "every_step": schedules.every_step,
@@ -227,7 +234,7 @@ def named_model(
     return Model(name, version, plain, build, accepts_late_feedback)
 
 
-def as_model(problem: Any, schedule: Schedule = every_step) -> Model:
+def as_model(problem: Any, schedule: Schedule = every_step, temperature: float = 1.0) -> Model:
     """Return the model of a problem of this library, or the model itself.
 
     >>> from bayescontrol import LinearBandit
@@ -235,8 +242,8 @@ def as_model(problem: Any, schedule: Schedule = every_step) -> Model:
     2
     """
     if isinstance(problem, Model):
-        if schedule is not every_step:
-            raise ValueError("schedule: set the schedule of a named model in its function `build`")
+        if schedule is not every_step or temperature != 1.0:
+            raise ValueError("schedule, temperature: set them in `build` of the named model")
         return problem
     kind = kind_of(problem)
     if kind is None:
@@ -246,8 +253,11 @@ def as_model(problem: Any, schedule: Schedule = every_step) -> Model:
             'named_model("mine", version=1, build=make_agent) instead, where make_agent() returns '
             "a new agent"
         )
-    settings = problem.settings() | {"schedule": stored_schedule(schedule, kind)}
-    return _built_in(kind.name, settings, problem)
+    draws = {
+        "schedule": stored_schedule(schedule, kind),
+        "temperature": as_temperature(temperature),
+    }
+    return _built_in(kind.name, problem.settings() | draws, problem)
 
 
 def _built_in(name: str, settings: Mapping[str, Any], problem: Any = None) -> Model:
@@ -256,9 +266,10 @@ def _built_in(name: str, settings: Mapping[str, Any], problem: Any = None) -> Mo
     settings = as_stored(dict(settings), f"a setting of {name}")
     schedule = restored_schedule(settings["schedule"], kind)
     if type(problem) is not KINDS[name]:  # None, or of a more general class
-        problem = KINDS[name](**{s: v for s, v in settings.items() if s != "schedule"})
+        problem = KINDS[name](**{s: v for s, v in settings.items() if s not in OF_DRAWS})
     return Model(
-        name, kind.version, settings, lambda: problem.agent(schedule=schedule),
+        name, kind.version, settings,
+        lambda: problem.agent(schedule=schedule, temperature=settings["temperature"]),
         context_free=kind.context_free,
     )  # fmt: skip
 

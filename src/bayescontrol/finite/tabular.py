@@ -21,6 +21,7 @@ from bayescontrol._compiled import learner
 from bayescontrol._mode_queries import mode_index
 from bayescontrol._support.description import ModelKind, SettingDoc
 from bayescontrol._support.priors import as_prior, probability_table
+from bayescontrol._support.temperature import with_temperature
 from bayescontrol.beliefs.finite import FiniteBelief
 from bayescontrol.errors import BadEvidence, InvalidTable, UnknownMode, counted
 from bayescontrol.record import Record
@@ -70,13 +71,16 @@ class ModeClass(Generic[M, X, A, O]):
         *,
         kind: type[ControlRule[Any, Any, Any, Any]] = ControlRule,
         schedule: Schedule = every_step,
+        temperature: float = 1.0,
     ) -> ControlRule[M, X, A, O]:
         """Return the control rule over this class, by default with the prior of the class.
 
-        `kind` may be a subclass such as `NaiveMixture`.
+        `kind` may be a subclass such as `NaiveMixture`. With a `temperature` T, mode m is drawn
+        with probability ∝ P(m | âo_<t)^(1/T).
         """
         modes: Any = self
         belief: FiniteBelief[M] = FiniteBelief(modes, self.prior if prior is None else prior)
+        with_temperature(belief, temperature)
         return kind(belief, copy(self.start), self.advance, schedule)
 
     def fits_rule(self, agent: Any) -> bool:
@@ -85,6 +89,7 @@ class ModeClass(Generic[M, X, A, O]):
             type(learner(agent)) is FiniteBelief
             and agent.belief.modes is self
             and agent.belief.on_impossible == "raise"
+            and agent.belief.temperature == 1.0
             and agent.schedule is every_step
             and agent.advance == self.advance
         )

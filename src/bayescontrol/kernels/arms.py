@@ -104,6 +104,28 @@ def respond(kind: int, constants: FloatArray, truth: FloatArray, rng_state: UInt
 
 
 @_by_family
+def temper(kind: int, row: FloatArray, temperature: float, out: FloatArray) -> None:
+    """Write the row whose draws are those of `row` at a temperature; `out` may be `row`.
+
+    By default all parameters are divided by the temperature.
+
+    >>> import numpy as np
+    >>> temper(BERNOULLI, np.array([3.0, 1.0]), 0.5, out := np.empty(2))
+    >>> out
+    array([6., 2.])
+    """
+    for k in range(row.size):
+        out[k] = row[k] / temperature
+
+
+@leaf
+def temper_all(kind: int, rows: FloatArray, temperature: float, out: FloatArray) -> None:
+    """Write the rows whose draws are those of `rows` at a temperature."""
+    for j in range(rows.shape[0]):
+        temper(kind, rows[j], temperature, out[j])
+
+
+@_by_family
 def log_mean(kind: int, row: FloatArray, rng_state: UIntArray) -> float:
     """Draw m as `draw` does, and return LOG_UNIT · ln m; for a Bernoulli arm ln m/(1 - m).
 
@@ -252,16 +274,20 @@ class ArmRows(NamedTuple):
 
 @leaf
 def interact(
-    arms: ArmRows, truth: FloatArray, streams: Streams, actions: IntArray, rewards: FloatArray
-) -> None:
+    arms: ArmRows, learned: FloatArray, temperature: float, truth: FloatArray, streams: Streams,
+    actions: IntArray, rewards: FloatArray,
+) -> None:  # fmt: skip
     """Run the control rule over independent arms; fill `actions` and `rewards`.
+
+    `learned` are the posterior rows, and `arms.rows` the same rows at the temperature. If it is 1,
+    both are the same array.
 
     >>> import numpy as np
     >>> from bayescontrol.seeding import Stream
     >>> arms = ArmRows(BERNOULLI, np.empty(0), np.ones((2, 2)), np.arange(2), np.empty(2))
     >>> actions, rewards = np.empty(50, np.int64), np.empty(50)
     >>> streams = Streams(Stream(1).state, Stream(2).state)
-    >>> interact(arms, np.array([[0.0], [1.0]]), streams, actions, rewards)
+    >>> interact(arms, arms.rows, 1.0, np.array([[0.0], [1.0]]), streams, actions, rewards)
     >>> bool((rewards == actions).all())
     True
     """
@@ -274,5 +300,7 @@ def interact(
         else:
             a = draw_action(kind, constants, rows, active, drawn, p)
         r = respond(kind, constants, truth[a], q)
-        learn(kind, constants, rows[a], r)
+        learn(kind, constants, learned[a], r)
+        if temperature != 1.0:
+            temper(kind, learned[a], temperature, rows[a])
         actions[t], rewards[t] = a, r

@@ -87,9 +87,12 @@ class RewardLevels(NamedTuple):
 
 @leaf
 def draw_rewards(
-    n: FloatArray, mean: FloatArray, level: RewardLevels, R: FloatArray, rng: UIntArray
-) -> None:
+    n: FloatArray, mean: FloatArray, level: RewardLevels, R: FloatArray, rng: UIntArray,
+    spread: float = 1.0,
+) -> None:  # fmt: skip
     """Draw μ(x,a), then R(x,a,y), for every pair, given n(x,a,y) and r̄(x,a,y), into R.
+
+    All standard deviations are multiplied by `spread`.
 
     >>> from bayescontrol.seeding import Stream
     >>> n, mean, R = np.array([[[1e12, 0.0]]]), np.array([[[2.0, 0.0]]]), np.empty((1, 1, 2))
@@ -105,11 +108,11 @@ def draw_rewards(
                     w = 1.0 / (level.successors + level.noise / n[x, a, y])
                     lam += w
                     total += w * mean[x, a, y]
-            mu = total / lam + normal(rng) / math.sqrt(lam)
+            mu = total / lam + spread * normal(rng) / math.sqrt(lam)
             for y in range(R.shape[2]):
                 lam = 1.0 / level.successors + n[x, a, y] / level.noise
                 total = mu / level.successors + n[x, a, y] * mean[x, a, y] / level.noise
-                R[x, a, y] = total / lam + normal(rng) / math.sqrt(lam)
+                R[x, a, y] = total / lam + spread * normal(rng) / math.sqrt(lam)
 
 
 @leaf

@@ -22,7 +22,7 @@ import numpy as np
 
 from bayescontrol._arrays import FloatArray, IntArray
 from bayescontrol.kernels._jit import jit, leaf
-from bayescontrol.kernels.elementary import exp_split, log
+from bayescontrol.kernels.elementary import exp, exp_split, log
 
 Array = TypeVar("Array", FloatArray, IntArray)
 
@@ -442,6 +442,26 @@ def posterior(w: FloatArray, e: IntArray, blocks: FloatArray, out: FloatArray) -
         for i in range(v.shape[0]):
             power = top if flat else exponent[i]
             out_block[i] = _share(v[i], power, s, k)
+
+
+@jit
+def temper(w: FloatArray, e: IntArray, blocks: FloatArray, temperature: float) -> FloatArray:
+    """Return v_m^(1/T) / Σ v^(1/T).
+
+    >>> from bayescontrol.kernels.finite import build
+    >>> w, e = np.array([1.0, 3.0]), np.zeros(2, np.int64)
+    >>> temper(w, e, build(w, e), 0.5)
+    array([0.1, 0.9])
+    """
+    powers, p = exponents(e, blocks), np.empty(w.size)
+    largest = -math.inf
+    for m in range(w.size):
+        p[m] = (log(w[m]) + powers[m] * 0.6931471805599453) / temperature  # ln 2
+        largest = max(largest, p[m])
+    for m in range(w.size):
+        p[m] = exp(p[m] - largest) if w[m] > 0.0 else 0.0
+    p /= p.sum()
+    return p
 
 
 @jit

@@ -28,7 +28,7 @@ from typing import NamedTuple
 
 from bayescontrol._arrays import FloatArray, IntArray, UIntArray
 from bayescontrol.kernels._jit import leaf
-from bayescontrol.kernels.arms import BERNOULLI, draw, respond
+from bayescontrol.kernels.arms import BERNOULLI, draw, log_mean, respond, temper
 from bayescontrol.kernels.arms import draw_action as draw_from_rows
 from bayescontrol.kernels.arms import learn as learn_row
 from bayescontrol.kernels.elementary import exp, log, log_gamma_function
@@ -159,12 +159,16 @@ def weigh(group: Group) -> bool:
 
 
 @leaf
-def marginal_rows(group: Group, h: int, T: FloatArray, rows: FloatArray) -> None:
+def marginal_rows(
+    group: Group, h: int, T: FloatArray, rows: FloatArray, temperature: float = 1.0
+) -> None:
     """Write the posterior rows given h of arms with the statistics T, in the family of T.
 
     For Gaussian arms (μ, κ, α, β): Student's t distribution of m_j, with μ₀ and σ integrated out.
 
         1/κ_j = 1/(n_j + λ) + (λ/(n_j + λ))² / V      α = (n - 1)/2      β = S/2
+
+    A temperature multiplies 1/(n_j + λ), the variance given μ₀ and σ.
 
     >>> import numpy as np
     >>> T, rows, w = np.array([[2.0, 0.0], [0.0, 0.0]]), np.empty((2, 2)), np.ones(1)
@@ -177,13 +181,15 @@ def marginal_rows(group: Group, h: int, T: FloatArray, rows: FloatArray) -> None
     if group.kind != NORMAL_GAMMA:
         for j in range(T.shape[0]):
             rows[j, 0], rows[j, 1] = grid[h, 0] + T[j, 0], grid[h, 1] + T[j, 1]
+            temper(group.kind, rows[j], temperature, rows[j])
         return
     n, lam, mu0 = group.statistics[:, 1].sum(), grid[h, 0], shared[h, LOCATION]
     for j in range(T.shape[0]):
         precision = T[j, 1] + lam
         to_location = lam / precision
         rows[j, 0] = mu0 + (T[j, 0] - mu0) * T[j, 1] / precision
-        rows[j, 1] = 1.0 / (1.0 / precision + to_location * to_location / shared[h, PRECISION])
+        by_location = to_location * to_location / shared[h, PRECISION]
+        rows[j, 1] = 1.0 / (temperature / precision + by_location)
         rows[j, 2], rows[j, 3] = 0.5 * (n - 1.0), 0.5 * shared[h, SQUARES]
 
 
@@ -209,8 +215,11 @@ def draw_shared(group: Group, rng_state: UIntArray) -> tuple[int, float, float]:
 
 
 @leaf
-def fill_row(group: Group, drawn: tuple[int, float, float], T: FloatArray, row: FloatArray) -> None:
-    """Write the posterior row of an arm with the statistics T, given what `draw_shared` drew.
+def fill_row(
+    group: Group, drawn: tuple[int, float, float], T: FloatArray, row: FloatArray,
+    temperature: float = 1.0,
+) -> None:  # fmt: skip
+    """Write the row of an arm with the statistics T, given what `draw_shared` drew.
 
     >>> import numpy as np
     >>> T, w = np.array([4.0, 2.0, 1.0, 0.0]), np.ones(1)
@@ -227,10 +236,12 @@ def fill_row(group: Group, drawn: tuple[int, float, float], T: FloatArray, row: 
         row[1] = precision / variance
     else:
         row[0], row[1] = group.grid[h, 0] + T[0], group.grid[h, 1] + T[1]
+    if temperature != 1.0:
+        temper(GAUSSIAN if group.kind == NORMAL_GAMMA else group.kind, row, temperature, row)
 
 
 @leaf
-def draw_rows(group: Group, rng_state: UIntArray) -> None:
+def draw_rows(group: Group, rng_state: UIntArray, temperature: float = 1.0) -> None:
     """Draw what the arms share, and write their rows given it to `group.rows`.
 
     While the posterior is not proper, the rows of all arms are equal.
@@ -250,11 +261,14 @@ def draw_rows(group: Group, rng_state: UIntArray) -> None:
         return
     drawn = draw_shared(group, rng_state)
     for j in range(rows.shape[0]):
-        fill_row(group, drawn, group.statistics[j], rows[j])
+        fill_row(group, drawn, group.statistics[j], rows[j], temperature)
 
 
 @leaf
-def draw_action(group: Group, active: IntArray, drawn: FloatArray, rng_state: UIntArray) -> int:
+def draw_action(
+    group: Group, active: IntArray, drawn: FloatArray, rng_state: UIntArray,
+    temperature: float = 1.0,
+) -> int:  # fmt: skip
     """Draw h and m_j of each active arm; return arg max_j m_j. `drawn` is scratch for the m_j.
 
     >>> import numpy as np
@@ -264,7 +278,7 @@ def draw_action(group: Group, active: IntArray, drawn: FloatArray, rng_state: UI
     >>> draw_action(group, np.arange(2), np.empty(2), Stream(1).state)
     1
     """
-    draw_rows(group, rng_state)
+    draw_rows(group, rng_state, temperature)
     kind = GAUSSIAN if group.kind == NORMAL_GAMMA else group.kind
     return draw_from_rows(kind, group.constants, group.rows, active, drawn, rng_state)
 
@@ -304,6 +318,7 @@ def interact(
     streams: Streams,
     actions: IntArray,
     rewards: FloatArray,
+    temperature: float = 1.0,
 ) -> None:
     """Run the control rule over arms that share hyperparameters; fill `actions` and `rewards`.
 
@@ -320,7 +335,7 @@ def interact(
     """
     p, q = streams
     for t in range(actions.size):
-        a = draw_action(group, active, drawn, p)
+        a = draw_action(group, active, drawn, p, temperature)
         r = respond(group.kind, group.constants, truth[a], q)
         learn(group, a, r)
         actions[t], rewards[t] = a, r
@@ -391,8 +406,9 @@ def learn_in_segment(pools: Pools, a: int, s: int, r: float) -> None:
 
 @leaf
 def draw_in_segment(
-    pools: Pools, s: int, active: IntArray, drawn: FloatArray, rng_state: UIntArray
-) -> int:
+    pools: Pools, s: int, active: IntArray, drawn: FloatArray, rng_state: UIntArray,
+    temperature: float = 1.0,
+) -> int:  # fmt: skip
     """Draw m_a of each active arm in segment s into `drawn`; return arg max_a m_a.
 
     Arms without a proper posterior come first, in random order.
@@ -418,18 +434,20 @@ def draw_in_segment(
         return best
     for k in range(active.size):
         a = active[k]
-        group = _group_of(pools, a)
-        fill_row(group, draw_shared(group, rng_state), pools.statistics[a, s], pools.rows[a])
+        group, T = _group_of(pools, a), pools.statistics[a, s]
+        fill_row(group, draw_shared(group, rng_state), T, pools.rows[a], temperature)
     return draw_from_rows(kind, pools.constants, pools.rows, active, drawn, rng_state)
 
 
 @leaf
 def draw_all_segments(
-    pools: Pools, active: IntArray, drawn: FloatArray, rng_state: UIntArray
-) -> None:
+    pools: Pools, active: IntArray, drawn: FloatArray, rng_state: UIntArray,
+    temperature: float = 1.0,
+) -> None:  # fmt: skip
     """Draw m_a of each active arm in every segment into `drawn`, shape (segments, arms).
 
-    Arms without a proper posterior get means above all others, in random order.
+    Arms without a proper posterior get means above all others, in random order. Above temperature
+    1, shapes may be so small that means are equal as doubles: then `log_mean` replaces them.
 
     >>> import numpy as np
     >>> from bayescontrol.seeding import Stream
@@ -450,5 +468,8 @@ def draw_all_segments(
         else:
             shared = draw_shared(group, rng_state)
             for s in range(drawn.shape[0]):
-                fill_row(group, shared, pools.statistics[a, s], pools.rows[a])
-                drawn[s, a] = draw(kind, pools.constants, pools.rows[a], rng_state)
+                fill_row(group, shared, pools.statistics[a, s], pools.rows[a], temperature)
+                if temperature > 1.0 and kind != GAUSSIAN:
+                    drawn[s, a] = log_mean(kind, pools.rows[a], rng_state)
+                else:
+                    drawn[s, a] = draw(kind, pools.constants, pools.rows[a], rng_state)

@@ -550,10 +550,12 @@ def interact(
     actions: IntArray,
     rewards: FloatArray,
     contexts: FloatArray,
+    scale: float = 1.0,
 ) -> None:
     """Run the control rule with contexts; fill the columns.
 
-    x is the context of the agent; it equals that of the world after a step.
+    x is the context of the agent; it equals that of the world after a step. `scale` is that of
+    `draw_action`.
 
     >>> import numpy as np
     >>> from bayescontrol.seeding import Stream
@@ -571,7 +573,7 @@ def interact(
     truth, source, y = world
     p, q = streams
     for t in range(actions.size):
-        a = draw_action(R, z, active, x, v, p)
+        a = draw_action(R, z, active, x, v, p, scale)
         r = respond(kind, constants, truth[a], y, q)
         draw_context(source, y, q)
         learn(kind, constants, R[a], z[a], x, r, v)

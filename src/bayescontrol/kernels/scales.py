@@ -264,9 +264,12 @@ def draw_scale(kind: int, fit: ScaledWeights, rng_state: UIntArray) -> tuple[int
 
 @leaf
 def draw_arm(
-    kind: int, fit: ScaledWeights, active: IntArray, x: FloatArray, rng_state: UIntArray
-) -> int:
+    kind: int, fit: ScaledWeights, active: IntArray, x: FloatArray, rng_state: UIntArray,
+    spread: float = 1.0,
+) -> int:  # fmt: skip
     """Draw ρ, s and the scores of the active arms; return the arm with the largest score.
+
+    The standard deviations of the scores given ρ and s are multiplied by `spread`.
 
     >>> import numpy as np
     >>> from bayescontrol.seeding import Stream
@@ -279,14 +282,14 @@ def draw_arm(
     h, s = draw_scale(kind, fit, rng_state)
     if s == 0.0:
         return int(active[below(rng_state, active.size)])
-    return draw_action(fit.R[h], fit.z[h], active, x, fit.v, rng_state, s)
+    return draw_action(fit.R[h], fit.z[h], active, x, fit.v, rng_state, s * spread)
 
 
 @leaf
 def interact(
     kind: int, constants: FloatArray, fit: ScaledWeights, active: IntArray, x: FloatArray,
     world: ContextWorld, streams: Streams, actions: IntArray, rewards: FloatArray,
-    contexts: FloatArray,
+    contexts: FloatArray, spread: float = 1.0,
 ) -> None:  # fmt: skip
     """Run the control rule with contexts, in a world whose link is (kind, constants).
 
@@ -307,7 +310,7 @@ def interact(
     truth, source, y = world
     p, q = streams
     for t in range(actions.size):
-        a = draw_arm(kind, fit, active, x, p)
+        a = draw_arm(kind, fit, active, x, p, spread)
         r = respond(kind, constants, truth[a], y, q)
         draw_context(source, y, q)
         learn_reward(kind, fit, a, x, r)

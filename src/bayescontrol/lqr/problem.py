@@ -12,6 +12,7 @@ import numpy as np
 
 from bayescontrol._arrays import ArrayLike, FloatArray, as_numbers
 from bayescontrol._support.description import ModelKind, SettingDoc, SizeLimit
+from bayescontrol._support.temperature import with_temperature
 from bayescontrol.beliefs.changing_problem import Changing
 from bayescontrol.errors import BadEvidence, InvalidSystem, MissingCapability
 from bayescontrol.lqr.agent import DeterminantDoubling, LinearAgent
@@ -201,8 +202,9 @@ class LinearQuadratic:
             **self.regulation,  # only if given, so that earlier logs have the same settings
         }
 
-    def agent(self, *, schedule: Schedule = every_step) -> LinearAgent:
-        """Return a new agent in its first state."""
+    def agent(self, *, schedule: Schedule = every_step, temperature: float = 1.0) -> LinearAgent:
+        """Return a new agent in its first state; it has no other `temperature` than 1."""
+        with_temperature(self, temperature)
         options: Any = {"noise": self.noise, "prior": self.prior, "tries": self.tries}
         if self.regulation or is_learned(self.prior):
             if self.known is None:

@@ -39,7 +39,8 @@ from bayescontrol._arrays import ArrayLike, BoolArray, FloatArray, IntArray, req
 from bayescontrol._support.description import MOST_NUMBERS, ModelKind, SettingDoc, SizeLimit
 from bayescontrol._support.display import summary_html
 from bayescontrol._support.names import Names
-from bayescontrol._support.saved import Array, Fixed, Number, Saved, damaged, declare
+from bayescontrol._support.saved import Array, Fixed, Number, damaged, declare
+from bayescontrol._support.temperature import Tempered, with_temperature
 from bayescontrol.errors import (
     ImpossibleObservation,
     IncompatibleState,
@@ -126,7 +127,7 @@ class SampledMDP:
         return f"SampledMDP({states}, {counted(len(self._actions), 'action')}: ρ = {self.gain:.4g})"
 
 
-class DirichletBelief(Saved):
+class DirichletBelief(Tempered):
     """P(m | âo_<t) over the models m of an MDP with declared states.
 
     `states` and `actions` are names or their number. `alpha` is α; by default it is 1 divided by
@@ -239,9 +240,10 @@ class DirichletBelief(Saved):
         """Draw a model from the posterior and solve it."""
         stream = require_stream(rng)
         P, R = np.empty(self.n.shape), np.empty(self.n.shape)
-        kernels.average_reward.draw_transitions(self.alpha, self.n, P, stream.state)
+        T, spread = self._temperature, math.sqrt(self._temperature)
+        kernels.average_reward.draw_transitions(self.alpha / T, self.n / T, P, stream.state)
         level = self._draw_levels(stream)
-        kernels.average_reward.draw_rewards(self.n, self.mean, level, R, stream.state)
+        kernels.average_reward.draw_rewards(self.n, self.mean, level, R, stream.state, spread)
         self._last = SampledMDP(self, P, R, level.noise)
         return self._last
 
@@ -535,9 +537,14 @@ class DirichletMDP:
         """Return the prior belief over models."""
         return self._prior_belief.copy()
 
-    def agent(self, *, schedule: Schedule = tsde) -> DirichletAgent:
-        """Return the control rule over models in the first state; `schedule` ends its episodes."""
-        return DirichletAgent(self.belief(), self.start, schedule)
+    def agent(self, *, schedule: Schedule = tsde, temperature: float = 1.0) -> DirichletAgent:
+        """Return the control rule over models in the first state; `schedule` ends its episodes.
+
+        A `temperature` T divides the parameters of the Dirichlet distributions by T, and multiplies
+        the variances of the rewards R given the drawn scales by T.
+        """
+        belief = with_temperature(self.belief(), temperature)
+        return DirichletAgent(belief, self.start, schedule)
 
     def environment(self, mdp: MDP) -> MDPEnvironment:
         """Return the environment with these true transitions and rewards, in the first state."""

@@ -35,6 +35,7 @@ from bayescontrol._arrays import FloatArray, as_integer
 from bayescontrol._support.description import ModelKind, SettingDoc, SizeLimit
 from bayescontrol._support.display import summary_html
 from bayescontrol._support.saved import Array, Fixed, Part, Saved, damaged, declare
+from bayescontrol._support.temperature import with_temperature
 from bayescontrol._support.values import format_text
 from bayescontrol.errors import (
     IncompatibleState,
@@ -552,9 +553,15 @@ class GibbsMDP:
             "prior": asdict(self.prior), **self.options,
         }  # fmt: skip
 
-    def agent(self, *, schedule: Schedule = every_step) -> ControlRule[QValues, Any, Any, Any]:
-        """Return the control rule over modes (Q, ρ) in the first state."""
-        return ControlRule(self._prior_belief.copy(), self.start, advance, schedule)
+    def agent(
+        self, *, schedule: Schedule = every_step, temperature: float = 1.0
+    ) -> ControlRule[QValues, Any, Any, Any]:
+        """Return the control rule over modes (Q, ρ) in the first state.
+
+        A Gibbs chain has no other `temperature` than 1.
+        """
+        belief = with_temperature(self._prior_belief.copy(), temperature)
+        return ControlRule(belief, self.start, advance, schedule)
 
     def environment(self, mdp: MDP) -> MDPEnvironment:
         """Return the environment with these true transitions and rewards, in the first state.

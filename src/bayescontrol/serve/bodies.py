@@ -25,7 +25,7 @@ from msgspec import Meta
 from bayescontrol._support.description import ModelKind, SettingDoc
 from bayescontrol.durable.agent import Explanation
 from bayescontrol.durable.events import Decision
-from bayescontrol.durable.models import KINDS, Model, as_model, restored_schedule
+from bayescontrol.durable.models import KINDS, OF_DRAWS, Model, as_model, restored_schedule
 from bayescontrol.durable.plain import as_plain, from_plain, same_value
 from bayescontrol.errors import BadEvidence, BayesControlError, DamagedLog
 from bayescontrol.serve.http_errors import BadSettings, UnknownModel
@@ -34,12 +34,16 @@ from bayescontrol.serve.http_errors import BadSettings, UnknownModel
 LINES: Final = "application/jsonl"
 #: Names that need no escaping in a URL.
 NAME: Final = r"^[A-Za-z0-9][A-Za-z0-9._~-]{0,199}\Z"
-#: Every kind of model has this setting.
+#: Every kind of model has these settings.
 SCHEDULE: Final = SettingDoc(
     '["every_step"], ["doubling"], ["Every", k], ["Geometric", p], ["WhenSituationReturns", home], '
     '["MinimumDwell", steps, schedule]; for linear-quadratic also ["DeterminantDoubling", factor], '
     'for dirichlet-mdp also ["tsde"]',
     "When to draw a new mode from the posterior.",
+)
+TEMPERATURE: Final = SettingDoc(
+    "number from 0.001 to 1000",
+    "Below 1, draws are closer to the mean, and the agent explores less. Default: 1.",
 )
 _SETTING_ERRORS: Final = (TypeError, ValueError, LookupError, ArithmeticError, AttributeError)
 #: Messages of the library about a value begin with its name and an equals sign.
@@ -253,7 +257,8 @@ def requested_model(name: str, plain: Mapping[str, Any], models: Mapping[str, Mo
         if "problem" in kind.settings and settings["problem"] in KINDS:  # also the problem inside
             _require_small(KINDS[settings["problem"]].model_kind, settings["settings"])
         schedule = restored_schedule(settings.pop("schedule", ["every_step"]), kind)
-        model = as_model(KINDS[name](**settings), schedule)
+        temperature = settings.pop("temperature", 1.0)
+        model = as_model(KINDS[name](**settings), schedule, temperature)
         model.driver()
     except BayesControlError as error:
         raise BadSettings(f"model {name!r}: {error}") from None
@@ -270,7 +275,7 @@ def required_settings(name: str) -> set[str]:
 
 def _require_known(kind: ModelKind, settings: Mapping[str, Any]) -> None:
     """Raise `BadSettings` for a setting that the model does not have, or that is missing."""
-    known = [*kind.settings, "schedule"]
+    known = [*kind.settings, *OF_DRAWS]
     for setting in settings:
         if setting not in known:
             raise BadSettings(
@@ -310,6 +315,6 @@ def _explained(error: Exception, settings: Mapping[str, Any]) -> str:
     """Return the error's message if it begins with a setting, else a message for HTTP clients."""
     text = str(error)
     named = _NAMES_A_VALUE.match(text)
-    if named and named[1] in (*settings, "schedule"):
+    if named and named[1] in (*settings, *OF_DRAWS):
         return text
     return f"the settings {', '.join(settings)} are invalid: see their documentation at /docs"

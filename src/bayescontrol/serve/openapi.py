@@ -35,7 +35,7 @@ _ABOUT: Final = (
 )
 _SETTINGS: Final = (
     "These models can be created by name. Settings that are not marked as required are optional. "
-    "The examples below create one agent of each. Every model has the setting:"
+    "The examples below create one agent of each. Every model has the settings:"
 )
 #: The files of the page: their names in the package offapi, and their media types.
 _FILES: Final = {
@@ -103,7 +103,8 @@ def _complete(operation: dict[str, Any]) -> None:
     if id_ == "create":
         models = "\n\n".join(_model_text(family.model_kind) for family in KINDS.values())
         schedule = _setting_text("schedule", bodies.SCHEDULE)
-        operation["description"] += f"\n\n{_SETTINGS}\n\n{schedule}\n\n{models}"
+        temperature = _setting_text("temperature", bodies.TEMPERATURE)
+        operation["description"] += "\n\n".join(["", _SETTINGS, schedule, temperature, models])
     if "requestBody" in operation:
         operation["requestBody"]["required"] = id_ != "act"
         operation["requestBody"]["content"]["application/json"]["examples"] = {

@@ -14,6 +14,7 @@ may be anything that φ accepts, except None, which means "no context". If φ do
 other value will do, as in `agent(start=0)`.
 """
 
+import math
 from abc import abstractmethod
 from collections.abc import Callable, Hashable, Sequence
 from types import SimpleNamespace
@@ -26,6 +27,7 @@ from bayescontrol._arrays import ArrayLike, FloatArray
 from bayescontrol._mode_queries import has
 from bayescontrol._support.display import summary_html
 from bayescontrol._support.saved import Array, Fixed, Part, damaged, declare
+from bayescontrol._support.temperature import Tempered
 from bayescontrol._support.values import distinct_texts, format_text
 from bayescontrol.bandits.contexts.regression import (
     LARGEST,
@@ -91,7 +93,7 @@ class LinearWeights(BestArmMode):
         return f"LinearWeights({arms} arms, {features} features)"
 
 
-class _ScoresBelief(HasArms[M]):
+class _ScoresBelief(Tempered, HasArms[M]):
     """Base of beliefs over arms whose score is v·w, for features v and unknown weights w.
 
     Subclasses define which weights and which features an arm has.
@@ -106,6 +108,9 @@ class _ScoresBelief(HasArms[M]):
     link: Link
     #: The posteriors of the weights.
     _posteriors: WeightPosteriors
+
+    def _apply_temperature(self) -> None:
+        self._posteriors.spread = math.sqrt(self._temperature)
 
     @abstractmethod
     def _row(self, j: int) -> int:
@@ -309,6 +314,7 @@ class LinearBelief(_ScoresBelief[LinearWeights]):
         j, single, fit = self.place(arm), self.copy(), self._posteriors
         single._roster = Roster([arm])
         single._posteriors = FixedScales(self.link, fit.R[[j]], fit.z[[j]])
+        single._apply_temperature()
         return single
 
     def use_arrays(self, R: FloatArray, z: FloatArray) -> None:
@@ -336,9 +342,9 @@ class LinearBelief(_ScoresBelief[LinearWeights]):
         return dict(zip(self.arms, best.tolist(), strict=True))
 
     def marginals(self, x: ArrayLike) -> FloatArray:
-        """Return the mean and the standard deviation of the scaled score of every active arm."""
-        scaled = scale_for_comparison(self._vector(x, None))
-        return np.column_stack(self.scores(scaled))
+        """Return mean and standard deviation of the drawn, scaled score of every active arm."""
+        mean, sd = self.scores(scale_for_comparison(self._vector(x, None)))
+        return np.column_stack([mean, self._posteriors.spread * sd])
 
     best = staticmethod(best_score)
 

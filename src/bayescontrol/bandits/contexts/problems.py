@@ -16,6 +16,7 @@ import numpy as np
 from bayescontrol._arrays import ArrayLike
 from bayescontrol._support.description import ModelKind
 from bayescontrol._support.names import Names
+from bayescontrol._support.temperature import with_temperature
 from bayescontrol.bandits.changing import changing_problem
 from bayescontrol.bandits.contexts.belief import (
     FeatureMap,
@@ -73,12 +74,13 @@ class ContextualBandit:
         return self._belief.copy()
 
     def agent(
-        self, start: Any = None, *, schedule: Schedule = every_step
+        self, start: Any = None, *, schedule: Schedule = every_step, temperature: float = 1.0
     ) -> ControlRule[LinearWeights, Any, Any, Any]:
         """Return an agent that acts by Thompson sampling, in the context `start`.
 
         Without `start` use `decide(x, rng)` and `learn(x, a, o)`; `act` and `observe` raise
-        `NoContext`. For a simulated world use `start=world.start`.
+        `NoContext`. For a simulated world use `start=world.start`. A `temperature` T multiplies the
+        variance of drawn scores by T: below 1 the agent explores less, above 1 more.
 
         >>> from bayescontrol import LinearBandit
         >>> LinearBandit(["short", "long"], features=2).agent().observe("short", 5.0)
@@ -87,7 +89,7 @@ class ContextualBandit:
         """
         x = None if start is None else as_context(start, self.features, self.schema).copy()
         advance = next_context if self.schema is None else self.advance
-        return ControlRule(self.belief(), x, advance, schedule)
+        return ControlRule(with_temperature(self.belief(), temperature), x, advance, schedule)
 
     @accept_late_feedback
     def advance(self, x: Any, a: Any, o: Any) -> Any:
@@ -257,14 +259,15 @@ class SharedLinearBandit:
         return self._belief.copy()
 
     def agent(
-        self, start: Any = None, *, schedule: Schedule = every_step
+        self, start: Any = None, *, schedule: Schedule = every_step, temperature: float = 1.0
     ) -> ControlRule[SharedWeights, Any, Any, Any]:
         """The control rule for this bandit, in the context `start`.
 
         Without `start` use `decide(x, rng)` and `learn(x, a, o)`; `act` and `observe` raise
-        `NoContext`.
+        `NoContext`. `temperature` is that of `LinearBandit.agent`.
         """
-        return ControlRule(self.belief(), start, self.advance, schedule)
+        belief = with_temperature(self.belief(), temperature)
+        return ControlRule(belief, start, self.advance, schedule)
 
     @accept_late_feedback
     def advance(self, x: Any, a: Any, o: Any) -> Any:

@@ -40,6 +40,9 @@ _HALVINGS: Final = 60
 class FixedScales(Regressions):
     """Posteriors of weights with a given prior; the noise is a constant of the link."""
 
+    #: The factor of the standard deviations of draws: √T at temperature T.
+    spread = 1.0
+
     def __init__(self, link: Link, R: FloatArray, z: FloatArray) -> None:
         super().__init__(R, z)
         self.link = link
@@ -72,21 +75,24 @@ class FixedScales(Regressions):
         """Draw w_j for every row j."""
         weights = np.empty((rows.size, self.features))
         for w, j in zip(weights, rows.tolist(), strict=True):
-            self.draw(j, rng_state, w)
+            R, z = self.R[j], self.z[j]
+            kernels.regression.draw_weights(R, z, self.v, w, rng_state, self.spread)
         return weights
 
     def draw_arm(self, active: IntArray, x: FloatArray, rng_state: UIntArray) -> int:
         """Draw the scores x·w_j of the active arms; return the best arm."""
-        return kernels.regression.draw_action(self.R, self.z, active, x, self.v, rng_state)
+        R, z, v = self.R, self.z, self.v
+        return kernels.regression.draw_action(R, z, active, x, v, rng_state, self.spread)
 
     def best(self, rows: IntArray, x: FloatArray) -> FloatArray:
         """P(score x·w_j is the largest) for every row j."""
         mean, variance = np.array([self.score(j, x) for j in rows.tolist()]).T
-        return best_score(np.column_stack([mean, np.sqrt(variance)]))
+        return best_score(np.column_stack([mean, self.spread * np.sqrt(variance)]))
 
     def p_positive(self, j: int, x: FloatArray) -> float:
         """P(x·w_j > 0); ½ if the score is 0 for certain."""
-        return float(_p_positive(*self.score(j, x), np.inf))
+        mean, variance = self.score(j, x)
+        return float(_p_positive(mean, self.spread**2 * variance, np.inf))
 
     def append_prior(self, prior: Prior | None) -> None:
         """Append a regression with this prior, by default (0, 1)."""
@@ -96,6 +102,7 @@ class FixedScales(Regressions):
     def interact(self, link: Link, active: IntArray, x: FloatArray, *run: Any) -> None:
         """Run the compiled loop in a world with this link."""
         arms = kernels.regression.ArmWeights(self.R, self.z, active, self.v)
+        run = (*run, self.spread)
         kernels.regression.interact(link.kind, link.constants, arms, x, *run)
 
     def draw_prior(self, rng_state: UIntArray, noise: float) -> FloatArray:
@@ -125,6 +132,8 @@ class LearnedScales(Saved):
         Array("ratio_probabilities", "p"),
         Cache("_arrays", lambda _: None),
     )
+    #: The factor of the standard deviations of draws given ρ and s: √T at temperature T.
+    spread = 1.0
 
     def __init__(self, link: Link, arms: int, features: int) -> None:
         self.link, self.features = link, as_integer("features", features, 1, InvalidPrior)
@@ -279,7 +288,7 @@ class LearnedScales(Saved):
     def draw_rows(self, rows: IntArray, rng_state: UIntArray) -> FloatArray:
         """Draw ρ and s, then w_j for every row j; 0 while the scale of the rewards is unknown."""
         h, s = kernels.scales.draw_scale(self.link.kind, self.arrays, rng_state)
-        return self._draw(h, s, rows, rng_state)
+        return self._draw(h, s * self.spread, rows, rng_state)
 
     def _draw(self, h: int, s: float, rows: IntArray, rng_state: UIntArray) -> FloatArray:
         """Draw w_j for every row j, given ρ_h and s."""
@@ -298,7 +307,8 @@ class LearnedScales(Saved):
 
     def draw_arm(self, active: IntArray, x: FloatArray, rng_state: UIntArray) -> int:
         """Draw ρ, s and the scores x·w_j of the active arms; return the best arm."""
-        return kernels.scales.draw_arm(self.link.kind, self.arrays, active, x, rng_state)
+        kind, arrays, spread = self.link.kind, self.arrays, self.spread
+        return kernels.scales.draw_arm(kind, arrays, active, x, rng_state, spread)
 
     def best(self, rows: IntArray, x: FloatArray) -> FloatArray:
         """P(score x·w_j is the largest) for every row j."""
@@ -306,6 +316,7 @@ class LearnedScales(Saved):
             return np.full(rows.size, 1.0 / rows.size)
         mean, q = np.array([self._score(j, x) for j in rows.tolist()]).transpose(1, 2, 0)
         noise, n = self._noise()
+        q *= self.spread**2
         if rows.size == 2:
             p = _p_positive(mean[:, 0] - mean[:, 1], noise * q.sum(1), n)
             return np.asarray(self._average(np.column_stack([p, 1.0 - p])))
@@ -322,10 +333,11 @@ class LearnedScales(Saved):
             return 0.5
         mean, q = self._score(j, x)
         noise, n = self._noise()
-        return float(self._average(_p_positive(mean, noise * q, n)))
+        return float(self._average(_p_positive(mean, self.spread**2 * noise * q, n)))
 
     def interact(self, link: Link, active: IntArray, x: FloatArray, *run: Any) -> None:
         """Run the compiled loop in a world with this link."""
+        run = (*run, self.spread)
         kernels.scales.interact(link.kind, link.constants, self.arrays, active, x, *run)
 
     # -- changes -------------------------------------------------------------------------------

@@ -13,6 +13,11 @@ If drawn means can be equal as doubles, or in the wrong order, it also defines
     needs_log(row)                          whether m must be compared on a logarithmic scale
     log_mean(row, rng_state)                LOG_UNIT · ln m of the m that `draw` would draw; any
                                             other increasing function of m will do
+
+A family whose rows are not only parameters of a beta, gamma or Dirichlet distribution also defines
+
+    temper(row, temperature, out)           write the row for draws at this temperature; `out` may
+                                            be `row`
 """
 
 from typing import Final

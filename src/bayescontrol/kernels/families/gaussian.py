@@ -35,6 +35,12 @@ def log_predictive(constants: FloatArray, row: FloatArray, r: float) -> float:
 
 
 @inlined
+def temper(row: FloatArray, temperature: float, out: FloatArray) -> None:
+    """Multiply the variance of m by the temperature."""
+    out[0], out[1] = row[0], row[1] / temperature
+
+
+@inlined
 def respond(constants: FloatArray, truth: FloatArray, rng_state: UIntArray) -> float:
     """Draw a reward of an arm with mean `truth[0]`."""
     return float(truth[0] + constants[0] * normal(rng_state))

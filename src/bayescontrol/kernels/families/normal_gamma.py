@@ -40,6 +40,12 @@ def log_predictive(constants: FloatArray, row: FloatArray, r: float) -> float:
 
 
 @inlined
+def temper(row: FloatArray, temperature: float, out: FloatArray) -> None:
+    """Multiply the variance of m given τ by the temperature."""
+    out[0], out[1], out[2], out[3] = row[0], row[1] / temperature, row[2], row[3]
+
+
+@inlined
 def respond(constants: FloatArray, truth: FloatArray, rng_state: UIntArray) -> float:
     """Draw a reward of an arm with mean `truth[0]` and standard deviation `truth[1]`."""
     return float(truth[0] + truth[1] * normal(rng_state))
