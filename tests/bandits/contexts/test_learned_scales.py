@@ -42,28 +42,38 @@ def trained(belief: Any, events: Events) -> Any:
     return belief
 
 
+def scales_of(X: FloatArray) -> FloatArray:
+    """The largest |x_i| of all contexts, rounded up to a power of 2; 1 for features that are 0."""
+    largest = np.abs(X).max(0)
+    return np.where(largest > 0, 2.0 ** np.ceil(np.log2(np.where(largest > 0, largest, 1))), 1.0)
+
+
 class Exact:
     """The posterior by dense linear algebra: the marginal likelihood of all rewards for each ρ.
 
-    r = Xw + s z, w ~ N(0, ρ² s² I), so r ~ N(0, s² C), C = I + ρ² K, K_ij = x_i·x_j if both rewards
-    are of the same arm. The integral over s with ds/s is |C|^-½ (rᵀC⁻¹r)^(-n/2), up to a constant.
+    r = Xw + s z, w ~ N(0, ρ² s² I) for features in units of their scales, so r ~ N(0, s² C),
+    C = I + ρ² K, K_ij = x_i·x_j if both rewards are of the same arm. The integral over s with ds/s
+    is |C|^-½ (rᵀC⁻¹r)^(-n/2), up to a constant. P(ρ) ∝ ρ².
     """
 
-    def __init__(self, events: Events, d: int, powers: Any = range(-4, 5)) -> None:
+    def __init__(self, events: Events, d: int, powers: Any = range(-3, 6)) -> None:
         X, arms, r = (np.array(part) for part in zip(*events, strict=True))
+        self.c = scales_of(X)
+        X = X / self.c
         self.X, self.arms, self.r, self.n = X, arms, r, len(r)
         self.rho = 2.0 ** np.array(powers) / np.sqrt(d)
         K = (X @ X.T) * (arms[:, None] == arms)
         self.C = [np.eye(self.n) + rho**2 * K for rho in self.rho]
         self.S = np.array([r @ np.linalg.solve(C, r) for C in self.C])
         log_p = [
-            -0.5 * np.linalg.slogdet(C)[1] - 0.5 * self.n * np.log(S)
-            for C, S in zip(self.C, self.S, strict=True)
+            2 * np.log(rho) - 0.5 * np.linalg.slogdet(C)[1] - 0.5 * self.n * np.log(S)
+            for rho, C, S in zip(self.rho, self.C, self.S, strict=True)
         ]
         self.p = special.softmax(log_p)
 
     def scores(self, x: FloatArray, arm: int) -> tuple[FloatArray, FloatArray]:
         """Mean of x·w_a, and its variance over s², for each ρ."""
+        x = x / self.c
         k = (self.X @ x) * (self.arms == arm)
         means, variances = [], []
         for rho, C in zip(self.rho, self.C, strict=True):
@@ -164,8 +174,8 @@ def test_action_probabilities_are_calibrated() -> None:
         noise = 10.0 ** np.random.default_rng(run).uniform(-3, 3)
         world, rng = bandit.draw(run, sd=noise), np.random.default_rng(10_000 + run)
         belief = bandit.belief()
-        for _ in range(6):
-            x, a = rng.normal(size=2), int(rng.integers(3))
+        for _ in range(6):  # features of scale 1
+            x, a = rng.uniform(0.6, 1.0, 2) * rng.choice([-1, 1], 2), int(rng.integers(3))
             belief.observe(x, a, float(world.means(x)[a] + noise * rng.normal()))
         x = rng.normal(size=2)
         found += belief.action_probabilities(x).values()
@@ -269,8 +279,8 @@ def test_a_dropped_ratio_returns_when_the_rewards_ask_for_it() -> None:
     noise = history(2, 4, 1000, seed=9, size=0.0)
     belief = trained(LinearBandit(2, 4).belief(), noise)
     before = max(belief.ratios())
-    assert before < 1.0
-    signal = history(2, 4, 1000, seed=10, size=4.0)
+    assert before < 4.0
+    signal = history(2, 4, 1000, seed=10, size=8.0)
     belief = trained(belief, signal)
     assert max(belief.ratios()) > 2.0 * before
     exact = Exact(noise + signal, 4)
@@ -379,7 +389,7 @@ def test_both_scales_are_given_or_both_are_learned() -> None:
 
 def test_repr_shows_the_learned_scales() -> None:
     belief = trained(LinearBandit(2, 2).belief(), history(2, 2, 400, noise=0.5))
-    assert ", noise 0.499" in repr(belief)
+    assert ", noise 0.497" in repr(belief)
     assert ", weights " in repr(belief)
     assert "noise" not in repr(LinearBandit(2, 2).belief()).lower().replace("gaussiannoise", "")
 
@@ -421,7 +431,7 @@ def test_the_ratios_of_a_logistic_bandit_are_close_to_the_exact_ones() -> None:
     logs = special.log_expit(np.outer(np.where(r == 1, 1, -1) * x, grid)).sum(0)
     likelihood = np.exp(logs - logs.max())
     ratios = belief.ratios()
-    sds = np.array(list(ratios))
+    sds = np.array(list(ratios)) / scales_of(x[:50, None])  # frozen after 50 contexts
     evidence = np.array([
         integrate.trapezoid(likelihood * stats.norm(0, s).pdf(grid), grid)
         for s in sds
