@@ -11,15 +11,16 @@ variance s² (1 + q). It leaves the standardised error e = (r - m) / √(1 + q),
     S_ρ = Σ e²,   L_ρ = 2 ln ρ - ½ Σ ln(1 + q)    s² | ρ, past ~ InvGamma(n/2, S_ρ/2)
     P(ρ | past) ∝ exp(L_ρ) S_ρ^(-n/2)             LOGISTIC: exp(L_ρ)
 
-Both are exact for GAUSSIAN. For LOGISTIC, L_ρ = Σ ln P(r | ρ, past) is as exact as the moments are. A decision draws ρ, then
-s, then the scores. While all rewards are 0, or there are none, s is unknown and an arm is drawn
-uniformly. Multiplying all rewards, or a feature, by a power of 2 changes no bit of a decision.
+Both are exact for GAUSSIAN. For LOGISTIC, L_ρ = Σ ln P(r | ρ, past) is as exact as the moments are.
+A decision draws ρ, then s, then the scores. While all rewards are 0, or there are none, s is
+unknown and an arm is drawn uniformly. Multiplying all rewards, or a feature, by a power of 2
+changes no bit of a decision.
 
 When c_i grows by the factor g, every arm learns that √(g² - 1) c_i w_i / ρ was observed to be 0:
-with the old prior this is the new prior. So the posterior is a function of all contexts and rewards,
-not of their order. A maximum changes rarely, and its growth never subtracts. LOGISTIC learns the
-first rewards again, and freezes the scales after `FREEZE_AFTER` contexts; a feature that was 0 in
-all of them gets its scale when it is first other than 0.
+with the old prior this is the new prior. So the posterior is a function of all contexts and
+rewards, not of their order. A maximum changes rarely, and its growth never subtracts. LOGISTIC
+learns the first rewards again, and freezes the scales after `FREEZE_AFTER` contexts; a feature that
+was 0 in all of them gets its scale when it is first other than 0.
 
 With GAUSSIAN a ratio whose probability falls below `NEGLIGIBLE` is dropped, p = 0, and costs
 nothing. The posterior of any other ratio contains all rewards, as sufficient statistics,
@@ -33,7 +34,7 @@ import math
 from typing import NamedTuple
 
 from bayescontrol._arrays import BoolArray, FloatArray, IntArray, UIntArray
-from bayescontrol.kernels._jit import leaf
+from bayescontrol.kernels._jit import inlined, leaf
 from bayescontrol.kernels.elementary import exp, log
 from bayescontrol.kernels.random import Streams, below, categorical, gamma
 from bayescontrol.kernels.regression import (
@@ -254,7 +255,7 @@ def grow_scale(kind: int, fit: ScaledWeights, i: int, new: float) -> None:
     c[i] = new
 
 
-@leaf
+@inlined
 def learn_scales(kind: int, fit: ScaledWeights, x: FloatArray) -> bool:
     """Let the scales contain the context x; return whether that of a feature grew, not its first.
 
@@ -271,7 +272,7 @@ def learn_scales(kind: int, fit: ScaledWeights, x: FloatArray) -> bool:
     return grew
 
 
-@leaf
+@inlined
 def _learn_weights(kind: int, fit: ScaledWeights, j: int, x: FloatArray, r: float) -> None:
     """Update the weights of arm j, S and L, for every ρ in use."""
     _, R, z, S, L, _, p, v, _, _, _, _, _ = fit
@@ -327,7 +328,7 @@ def learn_reward(kind: int, fit: ScaledWeights, j: int, x: FloatArray, r: float)
         try_dropped(fit)
 
 
-@leaf
+@inlined
 def is_scale_known(fit: ScaledWeights) -> bool:
     """Whether a reward other than 0 was learned; then every S_ρ in use is positive."""
     known = False
@@ -336,7 +337,7 @@ def is_scale_known(fit: ScaledWeights) -> bool:
     return known
 
 
-@leaf
+@inlined
 def draw_scale(kind: int, fit: ScaledWeights, rng_state: UIntArray) -> tuple[int, float]:
     """Draw the number of ρ and s from their posterior; s is 0 if nothing is known about it.
 

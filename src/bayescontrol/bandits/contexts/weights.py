@@ -5,8 +5,8 @@
     logistic   w_ji ~ N(0, ρ² / c_i²),  ρ √d one of 2^-1 … 2^5, equally likely; no noise
 
 The ratio ρ of prior and noise, and the noise s, are shared by all arms. So are the scales c_i of
-the features: the largest |x_i| of all learned contexts, rounded up to a power of 2,
-or 1 for features whose scale is given. Then ρ √d is the ratio of signal and noise. The posterior is a mixture over ρ,
+the features: the largest |x_i| of all learned contexts, rounded up to a power of 2, or 1 if the
+scale is given. Then ρ √d is the ratio of signal and noise. The posterior is a mixture over ρ,
 
     P(a | past, x) = Σ_ρ P(ρ | past) ∫ p(s | ρ, past) P(a | past, x, ρ, s) ds
 
@@ -396,6 +396,9 @@ class LearnedScales(Saved):
             raise damaged(f"{new.R.shape[1]} factors, {new.z.shape[1]} targets, {new.n} rewards")
         if not ((new.c > 0.0) | (new.c == -1.0)).all():
             raise damaged(f"the scales of the features are {new.c}")
+        arms = new.events[:, 0]
+        if not ((arms >= 0.0) & (arms < new.z.shape[1])).all():
+            raise damaged(f"the first rewards are of the arms {arms}")
 
     def _after_load(self) -> None:
         self._arrays = None
