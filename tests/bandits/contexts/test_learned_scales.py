@@ -259,7 +259,7 @@ def test_multiplying_features_by_powers_of_two_changes_no_decision(kind: Any) ->
 def test_the_scales_of_a_logistic_bandit_are_frozen_after_50_contexts() -> None:
     """Until then the posterior is that of an agent that has known the scales from the start."""
     rng = np.random.default_rng(2)
-    events = [
+    events: Events = [
         (t * rng.normal(size=2), int(rng.integers(2)), int(rng.integers(2))) for t in range(90)
     ]
     c = scales_of(np.array([x for x, _, _ in events[:50]]))
