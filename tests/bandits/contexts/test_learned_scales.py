@@ -9,6 +9,8 @@ from scipy import integrate, special, stats  # type: ignore[import-untyped]
 from bayescontrol import LinearBandit, LogisticBandit, SharedLinearBandit, Stream, interact
 from bayescontrol._arrays import FloatArray
 from bayescontrol._compiled import find_loop
+from bayescontrol.bandits.contexts.regression import Logit
+from bayescontrol.bandits.contexts.weights import LearnedScales
 from bayescontrol.errors import IncompatibleState, InvalidPrior, InvalidTable, MissingCapability
 from bayescontrol.interaction import both_streams
 from bayescontrol.kernels.scales import NEGLIGIBLE
@@ -42,28 +44,38 @@ def trained(belief: Any, events: Events) -> Any:
     return belief
 
 
+def scales_of(X: FloatArray) -> FloatArray:
+    """The largest |x_i| of all contexts, rounded up to a power of 2; 1 for features that are 0."""
+    largest = np.abs(X).max(0)
+    return np.where(largest > 0, 2.0 ** np.ceil(np.log2(np.where(largest > 0, largest, 1))), 1.0)
+
+
 class Exact:
     """The posterior by dense linear algebra: the marginal likelihood of all rewards for each ρ.
 
-    r = Xw + s z, w ~ N(0, ρ² s² I), so r ~ N(0, s² C), C = I + ρ² K, K_ij = x_i·x_j if both rewards
-    are of the same arm. The integral over s with ds/s is |C|^-½ (rᵀC⁻¹r)^(-n/2), up to a constant.
+    r = Xw + s z, w ~ N(0, ρ² s² I) for features in units of their scales, so r ~ N(0, s² C),
+    C = I + ρ² K, K_ij = x_i·x_j if both rewards are of the same arm. The integral over s with ds/s
+    is |C|^-½ (rᵀC⁻¹r)^(-n/2), up to a constant. P(ρ) ∝ ρ².
     """
 
-    def __init__(self, events: Events, d: int, powers: Any = range(-4, 5)) -> None:
+    def __init__(self, events: Events, d: int, powers: Any = range(-3, 6)) -> None:
         X, arms, r = (np.array(part) for part in zip(*events, strict=True))
+        self.c = scales_of(X)
+        X = X / self.c
         self.X, self.arms, self.r, self.n = X, arms, r, len(r)
         self.rho = 2.0 ** np.array(powers) / np.sqrt(d)
         K = (X @ X.T) * (arms[:, None] == arms)
         self.C = [np.eye(self.n) + rho**2 * K for rho in self.rho]
         self.S = np.array([r @ np.linalg.solve(C, r) for C in self.C])
         log_p = [
-            -0.5 * np.linalg.slogdet(C)[1] - 0.5 * self.n * np.log(S)
-            for C, S in zip(self.C, self.S, strict=True)
+            2 * np.log(rho) - 0.5 * np.linalg.slogdet(C)[1] - 0.5 * self.n * np.log(S)
+            for rho, C, S in zip(self.rho, self.C, self.S, strict=True)
         ]
         self.p = special.softmax(log_p)
 
     def scores(self, x: FloatArray, arm: int) -> tuple[FloatArray, FloatArray]:
         """Mean of x·w_a, and its variance over s², for each ρ."""
+        x = x / self.c
         k = (self.X @ x) * (self.arms == arm)
         means, variances = [], []
         for rho, C in zip(self.rho, self.C, strict=True):
@@ -97,9 +109,18 @@ class Exact:
 # -- the posterior -----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("arms", "d", "n"), [(1, 1, 3), (3, 2, 12), (2, 5, 40)])
-def test_the_posterior_equals_the_enumeration_over_all_ratios(arms: int, d: int, n: int) -> None:
-    events = history(arms, d, n, seed=n)
+#: Units of five features.
+UNITS = np.array([1e6, 1.0, 1e-6, 3e-3, 70.0])
+
+
+@pytest.mark.parametrize(
+    ("arms", "d", "n", "units"),
+    [(1, 1, 3, 1.0), (3, 2, 12, 1.0), (2, 5, 40, 1.0), (2, 5, 40, UNITS), (2, 5, 300, UNITS)],
+)
+def test_the_posterior_equals_the_enumeration_over_all_ratios(
+    arms: int, d: int, n: int, units: Any
+) -> None:
+    events = [(units * x, a, r) for x, a, r in history(arms, d, n, seed=n)]
     belief = trained(LinearBandit(arms, d).belief(), events)
     exact, ratios = Exact(events, d), belief.ratios()
     in_use = np.array([rho in ratios for rho in exact.rho.tolist()])
@@ -107,7 +128,7 @@ def test_the_posterior_equals_the_enumeration_over_all_ratios(arms: int, d: int,
     assert exact.p[~in_use].sum() < 9 * NEGLIGIBLE
     p = exact.p[in_use] / exact.p[in_use].sum()
     np.testing.assert_allclose(list(ratios.values()), p, rtol=1e-10, atol=1e-12)
-    x, r = np.linspace(-1.0, 2.0, d), 0.3
+    x, r = units * np.linspace(-1.0, 2.0, d), 0.3
     for a in range(arms):
         m, q = (part[in_use] for part in exact.scores(x, a))
         S = exact.S[in_use]
@@ -164,8 +185,8 @@ def test_action_probabilities_are_calibrated() -> None:
         noise = 10.0 ** np.random.default_rng(run).uniform(-3, 3)
         world, rng = bandit.draw(run, sd=noise), np.random.default_rng(10_000 + run)
         belief = bandit.belief()
-        for _ in range(6):
-            x, a = rng.normal(size=2), int(rng.integers(3))
+        for _ in range(6):  # features of scale 1
+            x, a = rng.uniform(0.6, 1.0, 2) * rng.choice([-1, 1], 2), int(rng.integers(3))
             belief.observe(x, a, float(world.means(x)[a] + noise * rng.normal()))
         x = rng.normal(size=2)
         found += belief.action_probabilities(x).values()
@@ -212,13 +233,56 @@ def test_the_unit_of_rewards_does_not_matter(factor: float) -> None:
     assert scaled.scales()["noise"] == pytest.approx(factor * plain.scales()["noise"], rel=1e-6)
 
 
-def test_late_feedback_is_as_good_as_feedback_in_time() -> None:
-    events, x = history(3, 3, 400, seed=6), np.array([1.0, -0.5, 0.3])
+@pytest.mark.parametrize("kind", [LinearBandit, LogisticBandit])
+def test_multiplying_features_by_powers_of_two_changes_no_decision(kind: Any) -> None:
+    """From the first learned context with a feature on: until then its scale counts as 1.
+
+    The third feature is 0 in the first 60 contexts, so that a logistic bandit learns it late.
+    """
+    units, rng = 2.0 ** np.array([20, -17, 3, 0]), np.random.default_rng(1)
+    plain, scaled = kind(3, 4).agent(), kind(3, 4).agent()
+    for t in range(150):
+        x = rng.standard_t(3, 4) * [1, 1, t >= 60, 1]
+        a = 0
+        if t not in (0, 60):
+            a = plain.decide(x, Stream(t))[1]
+            assert scaled.decide(units * x, Stream(t))[1] == a
+        r = float(x[a] > 0)
+        plain.learn(x, a, r)
+        scaled.learn(units * x, a, r)
+    p, q = plain.belief.action_probabilities(x), scaled.belief.action_probabilities(units * x)
+    assert p == q
+    c, largest = plain.belief.save()["feature_scales"], scaled.belief.save()["feature_scales"]
+    np.testing.assert_array_equal(units * c, largest)
+
+
+def test_the_scales_of_a_logistic_bandit_are_frozen_after_50_contexts() -> None:
+    """Until then the posterior is that of an agent that has known the scales from the start."""
+    rng = np.random.default_rng(2)
+    events: Events = [
+        (t * rng.normal(size=2), int(rng.integers(2)), int(rng.integers(2))) for t in range(90)
+    ]
+    c = scales_of(np.array([x for x, _, _ in events[:50]]))
+    learned = trained(LogisticBandit(2, 2).belief(), events)
+    np.testing.assert_array_equal(learned.save()["feature_scales"], c)
+    known = LearnedScales(Logit(), 2, 2, np.ones(2, bool))
+    for x, a, r in events:
+        known.learn(a, x / c, r)
+    assert learned.ratios() == known.ratios()
+    np.testing.assert_array_equal(c * learned.mean(0), known.mean(0))
+
+
+@pytest.mark.parametrize(("n", "error"), [(30, 1e-11), (400, 1e-5)])
+def test_late_feedback_is_as_good_as_feedback_in_time(n: int, error: float) -> None:
+    """With 400 rewards ratios are dropped, at times that depend on the order."""
+    units = np.array([1e6, 1.0, 1e-6])
+    events = [(units * x, a, r) for x, a, r in history(3, 3, n, seed=6)]
+    x = units * np.array([1.0, -0.5, 0.3])
     order = np.random.default_rng(0).permutation(len(events))
     in_time = trained(LinearBandit(3, 3).belief(), events)
     late = trained(LinearBandit(3, 3).belief(), [events[i] for i in order])
-    assert late.action_probabilities(x) == pytest.approx(in_time.action_probabilities(x), abs=1e-5)
-    np.testing.assert_allclose(late.mean(0), in_time.mean(0), atol=1e-5)
+    assert late.action_probabilities(x) == pytest.approx(in_time.action_probabilities(x), abs=error)
+    np.testing.assert_allclose(units * late.mean(0), units * in_time.mean(0), atol=error)
 
 
 def test_the_laws_of_beliefs_hold() -> None:
@@ -243,7 +307,11 @@ def test_the_laws_of_beliefs_hold() -> None:
 
 
 def test_merged_evidence_equals_one_belief_that_saw_all() -> None:
-    events, x = history(2, 3, 90, seed=8), np.array([1.0, -0.5, 0.3])
+    """The first belief met the features in smaller units, and one of them not at all."""
+    units, x = np.array([1e-3, 0.0, 1e-6]), np.array([1.0, -0.5, 0.3])
+    events = [
+        (x * units if t % 2 == 0 else x, a, r) for t, (x, a, r) in enumerate(history(2, 3, 90))
+    ]
     one, two = (trained(LinearBandit(2, 3).belief(), events[k::2]) for k in range(2))
     saved = two.save()
     one.merge(two)
@@ -269,8 +337,8 @@ def test_a_dropped_ratio_returns_when_the_rewards_ask_for_it() -> None:
     noise = history(2, 4, 1000, seed=9, size=0.0)
     belief = trained(LinearBandit(2, 4).belief(), noise)
     before = max(belief.ratios())
-    assert before < 1.0
-    signal = history(2, 4, 1000, seed=10, size=4.0)
+    assert before < 4.0
+    signal = history(2, 4, 1000, seed=10, size=8.0)
     belief = trained(belief, signal)
     assert max(belief.ratios()) > 2.0 * before
     exact = Exact(noise + signal, 4)
@@ -339,11 +407,15 @@ def test_a_damaged_state_is_refused_and_changes_nothing() -> None:
         good | {"ratio_probabilities": zero - 1.0},
         good | {"ratios": zero},
         good | {"rewards": np.array([-1, 5])},
+        good | {"feature_scales": 0.0 * good["feature_scales"]},
     ]
     for damage in damages:
         with pytest.raises(IncompatibleState):
             belief.load(damage)
         assert same_bits(good, belief.save())
+    logistic = LogisticBandit(2, 2).belief()
+    with pytest.raises(IncompatibleState, match="of the arms"):
+        logistic.load(logistic.save() | {"events": np.full((50, 4), 2.0)})
 
 
 def test_worlds_have_a_noise_of_their_own() -> None:
@@ -379,7 +451,7 @@ def test_both_scales_are_given_or_both_are_learned() -> None:
 
 def test_repr_shows_the_learned_scales() -> None:
     belief = trained(LinearBandit(2, 2).belief(), history(2, 2, 400, noise=0.5))
-    assert ", noise 0.499" in repr(belief)
+    assert ", noise 0.497" in repr(belief)
     assert ", weights " in repr(belief)
     assert "noise" not in repr(LinearBandit(2, 2).belief()).lower().replace("gaussiannoise", "")
 
@@ -421,7 +493,7 @@ def test_the_ratios_of_a_logistic_bandit_are_close_to_the_exact_ones() -> None:
     logs = special.log_expit(np.outer(np.where(r == 1, 1, -1) * x, grid)).sum(0)
     likelihood = np.exp(logs - logs.max())
     ratios = belief.ratios()
-    sds = np.array(list(ratios))
+    sds = np.array(list(ratios)) / scales_of(x[:50, None])  # frozen after 50 contexts
     evidence = np.array([
         integrate.trapezoid(likelihood * stats.norm(0, s).pdf(grid), grid)
         for s in sds

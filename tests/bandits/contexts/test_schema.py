@@ -78,9 +78,10 @@ def test_invalid_fields_are_refused(fields: Any) -> None:
 
 @pytest.mark.parametrize("kind", [LinearBandit, LogisticBandit])
 def test_named_contexts_give_the_belief_of_their_vectors(kind: Any) -> None:
+    """A number with a given scale has the scale 1, as numbers of this size."""
     named, plain = kind(2, FIELDS).agent(VISITOR), kind(2, 6).agent(ENCODED)
     for t in range(30):
-        visitor = VISITOR | {"age": 20 + t, "plan": ["free", "pro", "other"][t % 3]}
+        visitor = VISITOR | {"age": 26 + t, "plan": ["free", "pro", "other"][t % 3]}
         o = RewardAndContext(t % 2, visitor)  # type: ignore[arg-type]
         a = named.act(Stream(t))
         assert a == plain.act(Stream(t))
@@ -91,6 +92,14 @@ def test_named_contexts_give_the_belief_of_their_vectors(kind: Any) -> None:
     p = named.belief.action_probabilities(VISITOR)
     assert p == plain.belief.action_probabilities(ENCODED)
     assert kind(**kind(2, FIELDS).settings()).schema.names == Schema(FIELDS).names
+
+
+@pytest.mark.parametrize(("visits", "expected"), [({"scale": 4}, 1.0), ("number", 1024.0)])
+def test_scales_are_learned_unless_the_schema_gives_them(visits: Any, expected: float) -> None:
+    belief: Any = LogisticBandit(2, FIELDS | {"visits": visits}).belief()
+    for n in (0, 1000, 7):
+        belief.observe(VISITOR | {"visits": n}, 0, 1)
+    assert belief.save()["feature_scales"].tolist() == [1, 1, expected, 1, 1, 1]
 
 
 def test_beliefs_with_other_fields_are_neither_merged_nor_loaded() -> None:

@@ -274,8 +274,9 @@ class LinearBelief(_ScoresBelief[LinearWeights]):
         self.link = link
         self.schema = features if isinstance(features, Schema) else None
         d = len(features) if isinstance(features, Schema) else features
+        scaled = None if self.schema is None else self.schema.is_scaled
         self._roster = Roster(arms)
-        self._posteriors = make_posteriors(link, prior, len(self), d)
+        self._posteriors = make_posteriors(link, prior, len(self), d, scaled)
 
     @property
     def _fields(self) -> dict[str, Any]:

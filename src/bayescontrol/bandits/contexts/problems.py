@@ -172,7 +172,7 @@ class LinearBandit(ContextualBandit):
     """N arms that pay x·w_a and Gaussian noise; `features` is the length d of a context x.
 
     `arms` is the number of arms or their names. By default the noise, and the size of the weights
-    relative to it, are learned: rewards may have any unit, and features should be of order 1.
+    relative to it, are learned: rewards and features may have any unit.
 
     If they are known, give both: `sd` is the standard deviation of the noise, `prior` is (mean,
     precision) of the weights: numbers, or a vector and a matrix, for all arms or per arm.
@@ -209,7 +209,8 @@ class LogisticBandit(ContextualBandit):
 
     `arms` is the number of arms or their names. `features` is the length of a context x. `prior` is
     (mean, precision) of the weights, as for `LinearBandit`. By default the mean is 0 and the
-    precision is learned; its probabilities are approximate, like the posterior.
+    precision is learned; its probabilities are approximate, like the posterior. Features may have
+    any unit: their scales are learned from the first 50 contexts.
 
     >>> bandit = LogisticBandit(["red", "blue"], features=2, prior=(0, 1))
     >>> agent = bandit.agent()

@@ -6,8 +6,8 @@
     boolean     0 or 1
     category    one feature per category, 1 for the category of x; all are 0 for an unseen one
 
-So an unseen category is predicted by the constant and the other fields. The scales are fixed in the
-schema: then late feedback and merged beliefs use the same features.
+So an unseen category is predicted by the constant and the other fields. Without a given scale, a
+number is used as it is, and a bandit that learns its prior learns the scale too.
 """
 
 import math
@@ -21,15 +21,15 @@ from bayescontrol._arrays import FloatArray
 from bayescontrol.errors import BadEvidence, InvalidTable
 
 _NUMBER, _BOOLEAN = "number", "boolean"
-#: The default of a number: it is used as it is.
-_PLAIN: Final = {"center": 0.0, "scale": 1.0}
+#: What may be given for a number.
+_OPTIONS: Final = ("center", "scale")
 
 
 class Schema:
     """The fields of a context, as a mapping from their names to what they hold.
 
     A field is "number", a dict with the `center` and `scale` of a number, "boolean", or a list of
-    categories.
+    categories. Both are optional: numbers may have any scale, see `LinearBandit`.
 
     >>> age = {"center": 40, "scale": 15}
     >>> schema = Schema({"age": age, "plan": ["free", "pro"], "new": "boolean"})
@@ -50,6 +50,11 @@ class Schema:
         for name, field in self.fields.items():
             is_category = isinstance(field, list)
             self.names += [f"{name}={c}" for c in field] if is_category else [name]
+        numbers = {name for name, field in self.fields.items() if isinstance(field, dict)}
+        #: Whether the scale of a feature is known: it is not for a number without `scale`.
+        self.is_scaled = np.array(
+            [name not in numbers or "scale" in self.fields[name] for name in self.names]
+        )
 
     def encode(self, x: Any) -> FloatArray:
         """Return the features of a mapping or a row of a data frame, or raise BadEvidence.
@@ -84,10 +89,12 @@ def _checked_field(name: Any, field: Any) -> Any:
     if isinstance(field, list | tuple) and field and len(set(map(str, field))) == len(field):
         return list(field)
     if isinstance(field, Mapping) or field == _NUMBER:
-        number = {**_PLAIN, **(field if isinstance(field, Mapping) else {})}
+        number = dict(field) if isinstance(field, Mapping) else {}
         values = [float(v) if isinstance(v, Real) else math.nan for v in number.values()]
-        if len(number) == len(_PLAIN) and all(map(math.isfinite, values)) and values[1] > 0.0:
-            return dict(zip(number, values, strict=True))
+        if set(number) <= set(_OPTIONS) and all(map(math.isfinite, values)):
+            number = {"center": 0.0, **dict(zip(number, values, strict=True))}
+            if number.get("scale", 1.0) > 0.0:
+                return number
     raise InvalidTable(
         f"features: field {name!r} is {field!r}: expected 'number', {{'center': 40, 'scale': 15}} "
         "with a positive scale, 'boolean', or a list of different categories"
@@ -105,4 +112,4 @@ def _encoded(name: str, field: Any, value: Any) -> list[float]:
         raise BadEvidence(f"context {name}={value!r}: expected True or False")
     if is_boolean or not isinstance(value, Real) or not math.isfinite(value):
         raise BadEvidence(f"context {name}={value!r}: expected a finite number")
-    return [(float(value) - field["center"]) / field["scale"]]
+    return [(float(value) - field["center"]) / field.get("scale", 1.0)]

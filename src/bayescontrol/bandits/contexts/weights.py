@@ -1,11 +1,12 @@
 """Posteriors of the weights of linear scores: with given scales, or with scales that are learned.
 
     given      w_j ~ N(μ₀, Λ₀⁻¹),  noise σ
-    learned    w_j ~ N(0, ρ² s² I),  noise s,  p(s) ∝ 1/s,  ρ √d one of 2^-4 … 2^4, equally likely
-    logistic   w_j ~ N(0, ρ² I),  ρ √d one of 2^-2 … 2^4, equally likely; no noise
+    learned    w_ji ~ N(0, ρ² s² / c_i²),  noise s,  p(s) ∝ 1/s,  ρ √d one of 2^-3 … 2^5, P(ρ) ∝ ρ²
+    logistic   w_ji ~ N(0, ρ² / c_i²),  ρ √d one of 2^-1 … 2^5, equally likely; no noise
 
-The ratio ρ of prior and noise, and the noise s, are shared by all arms. The features should be of
-order 1: then ρ √d is the ratio of signal and noise. The posterior is a mixture over ρ,
+The ratio ρ of prior and noise, and the noise s, are shared by all arms. So are the scales c_i of
+the features: the largest |x_i| of all learned contexts, rounded up to a power of 2, or 1 if the
+scale is given. Then ρ √d is the ratio of signal and noise. The posterior is a mixture over ρ,
 
     P(a | past, x) = Σ_ρ P(ρ | past) ∫ p(s | ρ, past) P(a | past, x, ρ, s) ds
 
@@ -20,7 +21,7 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 
 from bayescontrol import kernels
-from bayescontrol._arrays import FloatArray, IntArray, UIntArray, as_integer
+from bayescontrol._arrays import BoolArray, FloatArray, IntArray, UIntArray, as_integer
 from bayescontrol._support.regressions import Regressions
 from bayescontrol._support.saved import Array, Cache, Fixed, Saved, damaged, declare
 from bayescontrol.bandits.best_arm import Mixture, normal_best
@@ -28,8 +29,8 @@ from bayescontrol.bandits.contexts.regression import LEARNED, Link, Prior, prior
 from bayescontrol.errors import IncompatibleState, InvalidPrior
 
 # The binary logarithms of the smallest and largest ρ √d: with noise, and for rewards 0 and 1.
-_WITH_NOISE: Final = (-4, 4)
-_WITHOUT_NOISE: Final = (-2, 4)
+_WITH_NOISE: Final = (-3, 5)
+_WITHOUT_NOISE: Final = (-1, 5)
 #: Points of the integral over s with a density below e^-30 of the largest are omitted, and the
 #: distance of the points, relative to the width of the density and at most, has an error of 1e-10.
 _FALL, _STEP, _LARGEST_STEP = 30.0, 0.65, 0.25
@@ -130,28 +131,46 @@ class LearnedScales(Saved):
         Array("log_evidence", "L"),
         Array("rewards", "n"),
         Array("ratio_probabilities", "p"),
+        Array("feature_scales", "c"),
+        Array("events"),
         Cache("_arrays", lambda _: None),
     )
     #: The factor of the standard deviations of draws given ρ and s: √T at temperature T.
     spread = 1.0
 
-    def __init__(self, link: Link, arms: int, features: int) -> None:
+    def __init__(
+        self, link: Link, arms: int, features: int, scaled: BoolArray | None = None
+    ) -> None:
         self.link, self.features = link, as_integer("features", features, 1, InvalidPrior)
         self._has_noise = link.sd == LEARNED
         least, largest = _WITH_NOISE if self._has_noise else _WITHOUT_NOISE
         self.rho = 2.0 ** np.arange(least, largest + 1) / np.sqrt(features)
         self.size = len(self.rho)
+        #: Whether the scale of a feature is learned, and the scales so far: `ScaledWeights.c`.
+        self.learned = np.ones(features, bool) if scaled is None else ~scaled
+        self.c = np.where(self.learned, -1.0, 1.0)
+        #: The first rewards without noise, until the scales are frozen.
+        first = 0 if self._has_noise else kernels.scales.FREEZE_AFTER
+        self.events = np.zeros((first, 2 + features))
         self.R, self.z = self._prior(arms)
-        self.S, self.L = np.zeros(self.size), np.zeros(self.size)
+        self.S, self.L = np.zeros(self.size), 2.0 * np.log(self.rho) * self._has_noise
         #: The number of rewards, and the number at which dropped ratios are tried again.
         self.n = np.array([0, arms * features])
         #: P(ρ | past); 0 for dropped ratios.
-        self.p = np.full(self.size, 1.0 / self.size)
+        self.p = self._prior_ratios()
         self._arrays: Any = None
+
+    def _prior_ratios(self) -> FloatArray:
+        """P(ρ) ∝ ρ², so that the agent explores until the rewards say more; uniform without noise.
+
+        Without noise the posterior is approximate, and worse for a wide prior.
+        """
+        weights = self.rho**2 if self._has_noise else np.ones(self.size)
+        return np.asarray(weights / weights.sum())
 
     def _prior(self, arms: int) -> tuple[FloatArray, FloatArray]:
         """Return the factors and targets of arms without rewards."""
-        R = np.tile(np.eye(self.features), (self.size, arms, 1, 1))
+        R = np.tile(np.diag(np.abs(self.c)), (self.size, arms, 1, 1))
         return R / self.rho[:, None, None, None], np.zeros((self.size, arms, self.features))
 
     def __len__(self) -> int:
@@ -165,7 +184,8 @@ class LearnedScales(Saved):
             arms, d = len(self), self.features
             self._arrays = kernels.scales.ScaledWeights(
                 self.rho, self.R, self.z, self.S, self.L, self.n, self.p, np.empty(d),
-                np.empty((arms, d, d)), np.empty((arms, d)),
+                np.empty((arms, d, d)), np.empty((arms, d)), self.c, self.learned,
+                self.events,
             )  # fmt: skip
         arrays: kernels.scales.ScaledWeights = self._arrays
         return arrays
@@ -201,6 +221,7 @@ class LearnedScales(Saved):
     def scales(self) -> dict[str, float]:
         """Return the posterior means of the noise √(S/n), if any, and of ρ √(S/n), of the weights.
 
+        The weights are those of features in units of their scale.
         Empty until a reward other than 0 was learned.
         """
         if not self.is_known:
@@ -302,7 +323,7 @@ class LearnedScales(Saved):
     def draw_prior(self, rng_state: UIntArray, noise: float) -> FloatArray:
         """Draw ρ and the weights of all arms from the prior, given the noise."""
         prior = LearnedScales(self.link, len(self), self.features)
-        h = kernels.random.below(rng_state, self.size)
+        h = kernels.random.categorical(rng_state, prior.p)
         return prior._draw(h, noise, np.arange(len(self)), rng_state)
 
     def draw_arm(self, active: IntArray, x: FloatArray, rng_state: UIntArray) -> int:
@@ -366,7 +387,8 @@ class LearnedScales(Saved):
         mine.A[:] += theirs.A
         mine.b[:] += theirs.b
         joint.n[0] += other.n[0]
-        joint.p[:] = 1.0 / self.size
+        joint.c[:] = np.maximum(self.c, other.c)
+        joint.p[:] = self._prior_ratios()
         if joint.n[0] and not all(scales.assemble(mine, h, squares) for h in range(self.size)):
             raise IncompatibleState(
                 "the beliefs cannot be merged: their evidence is lost in rounding errors; learn "
@@ -384,6 +406,11 @@ class LearnedScales(Saved):
             raise damaged("'factor' is not a triangular factor")
         if new.R.shape[1] != new.z.shape[1] or (new.S < 0.0).any() or (new.n < 0).any():
             raise damaged(f"{new.R.shape[1]} factors, {new.z.shape[1]} targets, {new.n} rewards")
+        if not ((new.c > 0.0) | (new.c == -1.0)).all():
+            raise damaged(f"the scales of the features are {new.c}")
+        arms = new.events[:, 0]
+        if not ((arms >= 0.0) & (arms < new.z.shape[1])).all():
+            raise damaged(f"the first rewards are of the arms {arms}")
 
     def _after_load(self) -> None:
         self._arrays = None
@@ -393,8 +420,13 @@ class LearnedScales(Saved):
 WeightPosteriors: TypeAlias = FixedScales | LearnedScales
 
 
-def make_posteriors(link: Link, prior: Prior, arms: int, features: int) -> WeightPosteriors:
-    """Return the prior of `arms` weight vectors, or raise InvalidPrior."""
+def make_posteriors(
+    link: Link, prior: Prior, arms: int, features: int, scaled: BoolArray | None = None
+) -> WeightPosteriors:
+    """Return the prior of `arms` weight vectors, or raise InvalidPrior.
+
+    `scaled` says which features have a given scale.
+    """
     learns_prior = isinstance(prior, str) and prior == LEARNED
     if link.sd is not None and learns_prior != (link.sd == LEARNED):
         raise InvalidPrior(
@@ -402,7 +434,7 @@ def make_posteriors(link: Link, prior: Prior, arms: int, features: int) -> Weigh
             "noise and prior are learned"
         )
     if learns_prior:
-        return LearnedScales(link, arms, features)
+        return LearnedScales(link, arms, features, scaled)
     return FixedScales(link, *prior_factors(prior, arms, features))
 
 
