@@ -393,6 +393,7 @@ class PerArmBelief(HasArms[Any]):
         for j, (arm, part) in enumerate(zip(self.labels, self._parts, strict=True)):
             mine = [(e[0], 0, e[2]) if e and e[1] == j else None for e in events]
             parts.append(part.restarted(static.only(arm), mine))
+            parts[j].use_roster(part._roster.copy())
         return PerArmBelief(parts)
 
     def sample(self, rng: StreamLike) -> Any:

@@ -8,13 +8,13 @@ A change draws the arms anew, but h survives it. Each filter is a `ChangingArmsB
 
 Bernoulli, Poisson, exponential and logistic arms have the grid of the static bandit, or every
 second strength of it. Gaussian and linear arms have 27 values of noise and spread (`SCALES`),
-relative to a unit: the power of two next to the standard deviation of the first ten rewards (for
+relative to a unit: the power of two next to the standard deviation of the first eight rewards (for
 linear arms: next to their root mean square), and the location is their mean. These rewards count
 twice, for the unit and as evidence. Multiplying rewards by a power of two changes no bit; other
 factors and shifts move the grid relative to the rewards, which changes P(a) slightly. Until two
 rewards differ (linear: until one is not 0), actions are uniform.
 
-The first ten are counted in the order of decisions. If a late answer is one of them, the filters
+The first eight are counted in the order of decisions. If a late answer is one of them, the filters
 are computed again, so that it has the same effect as in time. The unit is final when the window of
 late answers has left its first `window` decisions. If no two of their rewards differ, the rewards
 of the whole window give the unit, and what came before it is forgotten.
@@ -25,7 +25,6 @@ the window is dropped for good: no later answer can change that probability.
 
 import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from copy import copy
 from itertools import product
 from operator import index
 from types import SimpleNamespace
@@ -60,8 +59,8 @@ from bayescontrol.seeding import StreamLike, state_of
 #: Noise of the rewards and spread of the means, in units of the first rewards. Noise and spread
 #: together are about 1; a noise of 1/128 is that of arms whose means differ very much.
 SCALES: Final = tuple(product(2.0 ** np.arange(-7.0, 2.0), (0.25, 1.0, 4.0)))
-#: So many rewards give the unit.
-FIRST: Final = 10
+#: The number of rewards that give the unit. The first four give it before, to compute it rarely.
+FIRST: Final = 8
 #: Smaller probabilities of h at the beginning of the window: the filter is dropped.
 DROPPED: Final = 1e-15
 #: Smaller probabilities of h are left out of averages.
@@ -76,26 +75,34 @@ class Given(NamedTuple):
     prior: tuple[float, ...]
 
 
-def unit_of(rewards: Sequence[float], location: float) -> tuple[float, float] | None:
-    """Return the location and a power of two, about the size of r - location; None if all are 0.
+def unit_of(rewards: Sequence[float], centred: bool) -> tuple[float, float] | None:
+    """Return the mean, or 0, and a power of two about the size of the rewards relative to it.
 
-    >>> unit_of([52.0, 47.0], 49.5)
+    Uses the first eight rewards, or as many as are needed until one differs from the first one, or
+    from 0. None if all are the same.
+
+    >>> unit_of([52.0, 47.0], centred=True)
     (49.5, 2.0)
     """
-    size = math.hypot(*(r - location for r in rewards)) / math.sqrt(max(len(rewards), 1))
-    if size == 0.0:
+    constant = rewards[0] if centred and rewards else 0.0
+    needed = next((n for n, r in enumerate(rewards, 1) if r != constant), None)
+    if needed is None:
         return None
+    first = rewards[: max(needed, FIRST if len(rewards) >= FIRST else FIRST // 2)]
+    location = math.fsum(first) / len(first) if centred else 0.0
+    size = math.hypot(*(r - location for r in first)) / math.sqrt(len(first))
     mantissa, exponent = math.frexp(size)
     return location, math.ldexp(1.0, exponent - (mantissa < math.sqrt(0.5)))
 
 
 class _Filters(Field):
-    """The filters; the prefix of filter i is `name`, i and a slash."""
+    """The filters. Their arrays have the same names and shapes, and are saved as one array."""
 
     def save(self, owner: Any, arrays: Arrays) -> None:
-        """Add the arrays of all filters."""
-        for i, part in enumerate(owner._filters):
-            arrays |= with_prefix(f"{self.name}{i}/", part.save())
+        """Add the arrays; `name` is their prefix, and the first axis is the filter."""
+        parts = [part.save() for part in owner._filters]
+        stacked = {name: np.stack([part[name] for part in parts]) for name in parts[0]}
+        arrays |= with_prefix(self.name, stacked)
 
     def read(self, owner: Any, arrays: Arrays) -> Arrays:
         """Return the arrays of all filters: the unit tells which priors they have."""
@@ -112,7 +119,7 @@ class LearnedChangingBelief(HasArms[Any]):
     >>> {a: round(r) for a, r in belief.expected().items()}
     {'red': 501, 'blue': 521}
     >>> {name: round(value) for name, value in belief.scales().items()}
-    {'location': 511, 'noise': 1, 'spread': 14}
+    {'location': 511, 'noise': 1, 'spread': 13}
     """
 
     saved_fields = declare(
@@ -168,7 +175,7 @@ class LearnedChangingBelief(HasArms[Any]):
         """Return the unit by the rewards of the window; (0, 0) if it is unknown."""
         events, scale = self._filters[0].events, self._unit[1] or 1.0
         for part in (events[: self.window], events):
-            rewards = [event[2] * float(scale) for event in part if event][:FIRST]
+            rewards = [event[2] * float(scale) for event in part if event]
             unit: tuple[float, float] | None = self._problem.find_unit(rewards)
             if unit is not None:
                 return unit
@@ -259,13 +266,13 @@ class LearnedChangingBelief(HasArms[Any]):
         if self.is_known:
             w = self._weights()
             return self._filters[kernels.changes.draw_start(w, len(w), state_of(rng))]
-        belief = self.prior.copy()
-        belief.use_roster(self._roster)
-        return belief
+        prior = self.prior.copy()
+        prior.use_roster(self._roster)
+        return prior
 
     def sample(self, rng: StreamLike) -> Any:
         """Draw h, then a mode of its filter."""
-        mode = copy(self._draw_filter(rng).sample(rng))
+        mode = self._draw_filter(rng).copy().sample(rng)  # the filter keeps no mode
         name = "means" if isinstance(mode, MeanRewards) else "weights"
         setattr(mode, name, getattr(mode, name) * (self._unit[1] or 1.0))
         self._last = mode
@@ -276,7 +283,7 @@ class LearnedChangingBelief(HasArms[Any]):
         self._last, part = None, self._draw_filter(rng)
         if hasattr(part, "draw_action"):
             return part.draw_action(x, rng)
-        return part.sample(rng).act(x, rng)
+        return part.copy().sample(rng).act(x, rng)
 
     # -- queries ---------------------------------------------------------------------------------
 
@@ -295,6 +302,14 @@ class LearnedChangingBelief(HasArms[Any]):
     def _shown_unit(self) -> float:
         """The unit of rewards; NaN if it is unknown."""
         return float(self._unit[1]) or math.nan
+
+    def posterior(self) -> FloatArray:
+        """P(h | âo_<t) of the whole grid; uniform until the unit is known, 0 where dropped."""
+        size = len(self._given)
+        p = np.full(size, 0.0 if self.is_known else 1.0 / size)
+        if self.is_known:
+            p[self._used] = self._weights()
+        return p
 
     def hyperparameters(self) -> dict[tuple[float, ...], float]:
         """P(h | âo_<t) of the filters in use; h is a tuple of the values that `scales` averages."""
@@ -404,8 +419,11 @@ class LearnedChangingBelief(HasArms[Any]):
         if unit < 0.0 or not set(new._used.tolist()) <= set(range(len(trial._given))):
             raise damaged(f"the unit is {unit}, the hyperparameters in use are {new._used}")
         trial._filters = trial._restarted(())
+        for name, array in new.filters.items():
+            if np.ndim(array) == 0 or len(array) != len(new._used):
+                raise damaged(f"'filters/{name}' does not have {len(new._used)} filters")
         for i, part in enumerate(trial._filters):
-            part.load(part_of(new.filters, f"{i}/"))
+            part.load({name: array[i] for name, array in new.filters.items()})
         new._filters, new._given, new._last, new._checked = trial._filters, trial._given, None, -1
         if new.drawn is not None:
             names, values = new.drawn[0], np.array(new.drawn[1])

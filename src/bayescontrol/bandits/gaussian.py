@@ -306,8 +306,7 @@ class LearnedGaussian(Learned):
 
     def find_unit(self, rewards: Sequence[float]) -> tuple[float, float] | None:
         """Return the mean of the rewards, and a unit about their standard deviation."""
-        differ = len(set(rewards)) > 1
-        return unit_of(rewards, math.fsum(rewards) / len(rewards)) if differ else None
+        return unit_of(rewards, centred=True)
 
     def for_segments(self) -> Learned:
         """Return this family: the segments of an arm share a location, a spread and a noise."""

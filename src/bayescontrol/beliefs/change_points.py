@@ -279,8 +279,8 @@ class ChangePointBelief(Saved):
             raise InvalidTable(f"hazards={hazards!r}: expected probabilities below 1")
         self.prior, self.window = belief, as_integer("window", window, 1)
         segments = self.segments(as_integer("starts", starts, 2))
-        self._hazard_prior: FloatArray = weights / weights.sum()
-        self._state = State(segments, h, self._hazard_prior)
+        self._hazard_prior = weights
+        self._state = State(segments, h, weights / weights.sum())
         self._waiting = frozenset[int]()
         self._drawn_from: Any = None  # the belief that has drawn the last mode
         #: States at earlier times, as arrays, and all events since the first of them.

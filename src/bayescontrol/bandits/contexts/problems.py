@@ -128,7 +128,7 @@ class ContextualBandit:
 
     def find_unit(self, rewards: Sequence[float]) -> tuple[float, float] | None:
         """Return the location 0 and a unit about the size of the rewards; None if all are 0."""
-        return (0.0, 1.0) if self.link.sd is None else unit_of(rewards, 0.0)
+        return (0.0, 1.0) if self.link.sd is None else unit_of(rewards, centred=False)
 
     def belief_given(self, given: Given, arms: Arms) -> LinearBelief:
         """Return a static belief about these arms with fixed scales."""
