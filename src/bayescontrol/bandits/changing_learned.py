@@ -7,9 +7,10 @@ A change draws the arms anew, but h survives it. Each filter is a `ChangingArmsB
 `PerArmBelief`, with h fixed.
 
 Bernoulli, Poisson, exponential and logistic arms have the grid of the static bandit, or every
-second strength of it. Gaussian and linear arms have 27 values of noise and spread (`SCALES`),
-relative to a unit: the power of two next to the standard deviation of the first eight rewards (for
-linear arms: next to their root mean square), and the location is their mean. These rewards count
+second strength of it. Gaussian arms have 40 values of noise, spread and location (`SCALES`),
+relative to a unit and a location: the unit is the power of two next to the standard deviation of
+the first eight rewards, the location their mean. Linear arms have 20 values of noise and weights;
+their unit is next to the root mean square, their location 0. These rewards count
 twice, for the unit and as evidence. Multiplying rewards by a power of two changes no bit; other
 factors and shifts move the grid relative to the rewards, which changes P(a) slightly. Until two
 rewards differ (linear: until one is not 0), actions are uniform.
@@ -56,9 +57,13 @@ from bayescontrol.errors import InvalidPrior
 from bayescontrol.protocols import MISSING, PosteriorMeasure
 from bayescontrol.seeding import StreamLike, state_of
 
-#: Noise of the rewards and spread of the means, in units of the first rewards. Noise and spread
-#: together are about 1; a noise of 1/128 is that of arms whose means differ very much.
-SCALES: Final = tuple(product(2.0 ** np.arange(-7.0, 2.0), (0.25, 1.0, 4.0)))
+#: Binary logarithms of the noise of rewards, in units of the first rewards: noise and spread of the
+#: means together are about 1. Arms whose means differ very much have a small noise.
+_NOISES: Final = (-7.0, -6.0, -5.0, -4.0, -3.0, -2.0, -1.25, -0.75, -0.25, 0.25)
+#: The spread of the means, and the error of the location.
+_SPREADS: Final = ((0.5, 0.0), (2.0, 0.0), (0.5, -0.5), (0.5, 0.5))
+#: Noise, spread and error of the location.
+SCALES: Final = tuple((2.0**noise, *means) for noise, means in product(_NOISES, _SPREADS))
 #: The number of rewards that give the unit. The first four give it before, to compute it rarely.
 FIRST: Final = 8
 #: Smaller probabilities of h at the beginning of the window: the filter is dropped.
@@ -119,7 +124,7 @@ class LearnedChangingBelief(HasArms[Any]):
     >>> {a: round(r) for a, r in belief.expected().items()}
     {'red': 501, 'blue': 521}
     >>> {name: round(value) for name, value in belief.scales().items()}
-    {'location': 511, 'noise': 1, 'spread': 13}
+    {'location': 511, 'noise': 1, 'spread': 15}
     """
 
     saved_fields = declare(

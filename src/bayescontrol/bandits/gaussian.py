@@ -298,10 +298,10 @@ class LearnedGaussian(Learned):
         """Return the location, noise and spread of changing arms, in units."""
         return [
             Given(
-                {"location": location, "noise": sd, "spread": spread},
-                GaussianRewards(sd), (location, spread),
+                {"location": location + error, "noise": sd, "spread": spread},
+                GaussianRewards(sd), (location + error, spread),
             )
-            for sd, spread in SCALES
+            for sd, spread, error in SCALES
         ]  # fmt: skip
 
     def find_unit(self, rewards: Sequence[float]) -> tuple[float, float] | None:

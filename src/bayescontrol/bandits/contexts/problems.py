@@ -123,7 +123,8 @@ class ContextualBandit:
         d = self.features
         return [
             Given({"noise": sd, "weights": v / d**0.5}, GaussianNoise(sd), (0.0, d / v**2))
-            for sd, v in SCALES
+            for sd, v, error in SCALES
+            if not error
         ]
 
     def find_unit(self, rewards: Sequence[float]) -> tuple[float, float] | None:
