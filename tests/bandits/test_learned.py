@@ -23,7 +23,7 @@ from bayescontrol import (
 from bayescontrol._arrays import FloatArray
 from bayescontrol._compiled import find_loop
 from bayescontrol.bandits import Bandit, LearnedArmsBelief
-from bayescontrol.errors import BadEvidence, InvalidPrior, MissingCapability
+from bayescontrol.errors import BadEvidence, InvalidPrior
 from bayescontrol.schedules import Every
 from bayescontrol.seeding import Stream
 from bayescontrol.testing import (
@@ -504,11 +504,6 @@ REFUSED: list[tuple[Any, str]] = [
 def test_incomplete_settings_are_refused(call: Any, words: str) -> None:
     with pytest.raises(InvalidPrior, match=words):
         call()
-
-
-def test_a_learned_bandit_cannot_be_changing() -> None:
-    with pytest.raises(MissingCapability, match="give a fixed one"):
-        GaussianBandit(2).changing()
 
 
 def test_settings_describe_the_bandit() -> None:

@@ -77,6 +77,8 @@ PROBLEMS: dict[str, Any] = {
     "changing contexts": bc.LinearBandit(["a", "b"], features=2, sd=0.3, prior=(0, 1)).changing(
         starts=9
     ),
+    "changing, learned": bc.BernoulliBandit(2, prior="learned").changing(window=5),
+    "changing, learned contexts": bc.LinearBandit(2, features=2).changing(per_arm=True, starts=9),
     "draws": DrawsBandit(bc.PoissonBandit(["a", "b"]), [[0.5, 1.0], [2.0, 1 / 3], [0.1, 0.2]]),
     "draws, weighted": DrawsBandit(
         bc.BernoulliBandit(2), [[0.5, 0.3], [0.2, 0.6]], log_weights=[0.0, -0.1]

@@ -241,10 +241,22 @@ EXAMPLES: dict[str, Example] = {
     "changing arms, one added": on_levers(lambda: with_added_arm(per_arm=False)),
     "arms that change separately, one added": on_levers(lambda: with_added_arm(per_arm=True)),
     "agent of changing arms": on_levers(lambda: BernoulliBandit(2).changing(**WINDOW).agent()),
+    "changing arms with a learned scale": on_levers(
+        lambda: GaussianBandit(2).changing(**WINDOW).belief()
+    ),
+    "changing arms with a learned prior": on_levers(
+        lambda: BernoulliBandit(2, prior="learned").changing(per_arm=True, **WINDOW).belief()
+    ),
+    "agent of changing arms with a learned scale": on_levers(
+        lambda: GaussianBandit(2).changing(**WINDOW).agent()
+    ),
     "contexts": on_contexts(lambda: LINEAR.belief()),
     "changing contexts": on_contexts(lambda: LINEAR.changing(**WINDOW).belief()),
     "contexts that change separately": on_contexts(
         lambda: LINEAR.changing(per_arm=True, **WINDOW).belief()
+    ),
+    "changing contexts with learned scales": on_contexts(
+        lambda: LinearBandit([0, 1], features=2).changing(**WINDOW).belief()
     ),
     "learned scales": on_contexts(lambda: LinearBandit([0, 1], features=2).belief()),
     "shared": on_contexts(lambda: SharedLinearBandit([0, 1], shared_features, 2).belief()),

@@ -12,6 +12,7 @@ from bayescontrol.bandits.arms import MeanRewards as MeanRewards
 from bayescontrol.bandits.bandit import Bandit as Bandit
 from bayescontrol.bandits.changing import ChangingArmsBelief as ChangingArmsBelief
 from bayescontrol.bandits.changing import PerArmBelief as PerArmBelief
+from bayescontrol.bandits.changing_learned import LearnedChangingBelief as LearnedChangingBelief
 from bayescontrol.bandits.contexts.belief import LinearBelief as LinearBelief
 from bayescontrol.bandits.contexts.belief import LinearWeights as LinearWeights
 from bayescontrol.bandits.contexts.belief import SharedLinearBelief as SharedLinearBelief

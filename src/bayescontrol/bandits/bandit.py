@@ -8,9 +8,9 @@ The bound holds for every consistent agent (Lai & Robbins 1985). KL(j ‖ *) is 
 rewards of the best arm from those of arm j.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from math import log
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from bayescontrol._arrays import ArrayLike
 from bayescontrol._support.names import Names
 from bayescontrol._support.temperature import with_temperature
 from bayescontrol.bandits.arms import ArmsBelief, ArmsEnvironment, MeanRewards
-from bayescontrol.bandits.changing import changing_problem
+from bayescontrol.bandits.changing_learned import Given, changing_problem
 from bayescontrol.bandits.draws import DrawsBandit
 from bayescontrol.bandits.family import Family, FamilyKind
 from bayescontrol.bandits.learned import Learned, LearnedArmsBelief
@@ -92,7 +92,8 @@ class Bandit:
     def changing(self, *, per_arm: bool = False, **options: Any) -> Changing:
         """Return the same problem for a world that changes; see `ChangePointBelief` for options.
 
-        All arms change together, or each arm at its own times with `per_arm`.
+        All arms change together, or each arm at its own times with `per_arm`. A learned scale or
+        prior survives the changes, see `LearnedChangingBelief`.
 
         >>> from bayescontrol import BernoulliBandit, interact, metrics
         >>> bandit = BernoulliBandit(["red", "blue"])
@@ -101,12 +102,26 @@ class Bandit:
         >>> bool(metrics.regret(record, world)[-1] < 50)
         True
         """
-        if isinstance(self.family, Learned):
-            raise MissingCapability(
-                "a bandit that learns its prior cannot be changing: give a fixed one, such as "
-                "GaussianBandit(arms, sd=2, prior=(10, 5)).changing()"
-            )
         return changing_problem(self, per_arm, options)
+
+    # -- for `LearnedChangingBelief` -------------------------------------------------------------
+
+    @property
+    def learns_scale(self) -> bool:
+        """Whether the prior is learned."""
+        return isinstance(self.family, Learned)
+
+    def given_each(self, location: float) -> list[Given]:
+        """Return the values of the hyperparameters, around a location of rewards in units."""
+        return cast("Learned", self.family).given_each(location)
+
+    def find_unit(self, rewards: Sequence[float]) -> tuple[float, float] | None:
+        """Return the location and the unit of these rewards; None if they do not tell it."""
+        return cast("Learned", self.family).find_unit(rewards)
+
+    def belief_given(self, given: Given, arms: Arms) -> ArmsBelief:
+        """Return a static belief about these arms with fixed hyperparameters."""
+        return ArmsBelief(given.family, arms, given.prior, screening=False)
 
     def pooled(self) -> Pooled:
         """Return the same arms in segments, such as countries, which learn from each other.

@@ -6,7 +6,7 @@ By default all arms change together. With `per_arm`, each arm has starts and haz
 the arms are independent.
 """
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Sequence
 from operator import index
 from types import SimpleNamespace
 from typing import Any, ClassVar
@@ -16,7 +16,6 @@ import numpy as np
 from bayescontrol import kernels
 from bayescontrol._arrays import Arrays, FloatArray, IntArray
 from bayescontrol._support.saved import Parts, Plain, damaged, declare
-from bayescontrol._support.temperature import with_temperature
 from bayescontrol._support.values import distinct_texts, pack
 from bayescontrol.bandits.arms import ArmsBelief, MeanRewards, arms_loop
 from bayescontrol.bandits.best_arm import Mixture
@@ -25,7 +24,6 @@ from bayescontrol.bandits.contexts.regression import Prior
 from bayescontrol.bandits.family import TAILS, mixed_quantiles
 from bayescontrol.bandits.roster import HasArms, Roster
 from bayescontrol.beliefs.change_points import ArraySegments, ChangePointBelief, Event
-from bayescontrol.beliefs.changing_problem import Changing
 from bayescontrol.errors import BadEvidence, InvalidPrior
 from bayescontrol.protocols import MISSING, PosteriorMeasure
 from bayescontrol.seeding import Stream, StreamLike
@@ -201,7 +199,7 @@ class ChangingArmsBelief(ChangePointBelief, HasArms[Any]):
         )
         starts = kernels.changes.StartArrays(
             state.w, state.mass, state.starts, state.dropped, state.hazards,
-            np.empty(len(state.mass)), prior,
+            np.empty(len(state.mass)), prior, state.log_evidence,
         )  # fmt: skip
         streams = kernels.random.Streams(p.state, q.state)
         while done < len(actions):
@@ -222,6 +220,11 @@ class ChangingArmsBelief(ChangePointBelief, HasArms[Any]):
                 self._save_window()
         self.fast_forward(actions)
         self._drawn_from = None
+
+    @property
+    def events(self) -> tuple[Event | None, ...]:
+        """The events (x, row of the arm, reward) since the window began; None: no reward yet."""
+        return tuple(self._events)
 
     # -- adding and retiring arms --------------------------------------------------------------
 
@@ -250,8 +253,10 @@ class ChangingArmsBelief(ChangePointBelief, HasArms[Any]):
         self._roster.add(arm)
         self._drawn_from = None
 
-    def for_new_arm(self, static: ArmsBelief | LinearBelief) -> "ChangingArmsBelief":
-        """Return a belief about other arms without evidence, at the same decision."""
+    def restarted(
+        self, static: ArmsBelief | LinearBelief, events: Sequence[Event | None]
+    ) -> "ChangingArmsBelief":
+        """Return a belief with another prior that has learned only these events of the window."""
         state, window_start = self._state, int(self._saved[0]["time"])
         belief = ChangingArmsBelief(
             static, hazards=state.hazards, hazard_prior=self._hazard_prior, starts=self.most_starts,
@@ -259,7 +264,7 @@ class ChangingArmsBelief(ChangePointBelief, HasArms[Any]):
         )  # fmt: skip
         # Without evidence all segments are equal, so that one start stands for all.
         belief._state.t = belief._state.starts[0] = window_start
-        belief._replay(belief._state.save(), [None] * len(self._events))
+        belief._replay(belief._state.save(), [*events])
         belief._waiting = self._waiting
         return belief
 
@@ -339,31 +344,61 @@ class PerArmBelief(HasArms[Any]):
 
     def observe(self, x: Any, a: Any, o: Any) -> None:
         """Learn the reward of the current decision. An error leaves the belief unchanged."""
-        j = self.place(a)
-        self._take_event(j, self._parts[j].prior.row_event(x, 0, o))
+        self.take_event(self.prior.row_event(x, self.place(a), o))
 
-    def _take_event(self, j: int, event: Event | None, decision: int | None = None) -> None:
-        """Learn the event of arm j; for the other arms, only time goes on."""
-        self._parts[j].take_event(event, decision)
+    def take_event(self, event: Event | None, decision: int | None = None) -> None:
+        """Learn (x, row of the arm, reward); for the other arms, only time goes on."""
+        if decision is not None and any(part.has_answer(decision) for part in self._parts):
+            raise BadEvidence(
+                f"decision {decision} has its reward already: give each decision one reward, or "
+                "MISSING"
+            )
+        x, j, r = (None, 0, None) if event is None else event
+        self._parts[j].take_event(event and (x, 0, r), decision)
         for part in (*self._parts[:j], *self._parts[j + 1 :]):
             part.take_event(None, decision)
         self._roster.counts[j] += event is not None
 
     def skip(self, x: Any, a: Any) -> None:
         """Close the current decision without an answer; it may still come late."""
-        for part in self._parts:
-            part.skip(x, a)
+        self.take_event(None)
 
     def answer(self, decision: int, x: Any, a: Any, o: Any) -> None:
         """Learn the reward of one of the last `window` decisions; `MISSING` if it was lost."""
-        if any(part.has_answer(decision) for part in self._parts):
-            raise BadEvidence(
-                f"decision {decision} has its reward already: give each decision one reward, or "
-                "MISSING"
-            )
         j = self.place(a)
-        event = None if o is MISSING else self._parts[j].prior.row_event(x, 0, o)
-        self._take_event(j, event, index(decision))
+        event = None if o is MISSING else self.prior.row_event(x, j, o)
+        self.take_event(event, index(decision))
+
+    @property
+    def events(self) -> tuple[Event | None, ...]:
+        """The events (x, row of the arm, reward) since the window began; None: no reward yet."""
+        joined: list[Event | None] = [None] * len(self._parts[0].events)
+        for j, part in enumerate(self._parts):
+            for n, event in enumerate(part.events):
+                joined[n] = (event[0], j, event[2]) if event is not None else joined[n]
+        return tuple(joined)
+
+    @property
+    def log_evidence(self) -> float:
+        """ln P(o_<t | â_<t): the sum over the arms."""
+        return sum(part.log_evidence for part in self._parts)
+
+    @property
+    def window_start(self) -> Arrays:
+        """The state at which the window begins: of the first arm, with the evidence of all."""
+        starts = [part.window_start for part in self._parts]
+        return {**starts[0], "log_evidence": np.sum([s["log_evidence"] for s in starts], axis=0)}
+
+    def restarted(
+        self, static: ArmsBelief | LinearBelief, events: Sequence[Event | None]
+    ) -> "PerArmBelief":
+        """Return a belief with another prior that has learned only these events of the window."""
+        parts = []
+        for j, (arm, part) in enumerate(zip(self.labels, self._parts, strict=True)):
+            mine = [(e[0], 0, e[2]) if e and e[1] == j else None for e in events]
+            parts.append(part.restarted(static.only(arm), mine))
+            parts[j].use_roster(part._roster.copy())
+        return PerArmBelief(parts)
 
     def sample(self, rng: StreamLike) -> Any:
         """Draw a start and the parameters of every active arm."""
@@ -431,7 +466,8 @@ class PerArmBelief(HasArms[Any]):
         """
         static = self.prior.copy()
         static.add(arm, prior)
-        parts = [*self._parts, self._parts[0].for_new_arm(static.only(arm))]
+        first = self._parts[0]
+        parts = [*self._parts, first.restarted(static.only(arm), [None] * len(first.events))]
         PerArmBelief(parts)  # raises an error if the draws of the arm cannot be compared
         self._roster.add(arm)
         self._parts, self._last = parts, None
@@ -455,15 +491,3 @@ class PerArmBelief(HasArms[Any]):
 
     def __repr__(self) -> str:
         return f"PerArmBelief({len(self)} arms, decision {self.decision})"
-
-
-def changing_problem(problem: Any, per_arm: bool, options: Mapping[str, Any]) -> Changing:
-    """Return the changing version of a bandit."""
-
-    def belief(temperature: float = 1.0, **options: Any) -> ChangingArmsBelief | PerArmBelief:
-        static = with_temperature(problem.belief(), temperature)
-        if not per_arm:
-            return ChangingArmsBelief(static, **options)
-        return PerArmBelief([ChangingArmsBelief(static.only(a), **options) for a in static.labels])
-
-    return Changing(problem, belief, options, per_arm=per_arm)

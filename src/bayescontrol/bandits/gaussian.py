@@ -13,6 +13,7 @@
 """
 
 import math
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, ClassVar, Final, cast
 
@@ -22,6 +23,7 @@ from bayescontrol._arrays import ArrayLike, FloatArray, IntArray, as_numbers, re
 from bayescontrol._support.description import SettingDoc
 from bayescontrol.bandits.bandit import Bandit
 from bayescontrol.bandits.best_arm import Mixture, normal_best, student_best
+from bayescontrol.bandits.changing_learned import SCALES, Given, unit_of
 from bayescontrol.bandits.family import (
     Family,
     FamilyKind,
@@ -291,6 +293,20 @@ class LearnedGaussian(Learned):
     def settings(self) -> dict[str, Any]:
         """Return "learned", as logs store it."""
         return {"sd": "learned", "prior": "learned"}
+
+    def given_each(self, location: float) -> list[Given]:
+        """Return the location, noise and spread of changing arms, in units."""
+        return [
+            Given(
+                {"location": location + error, "noise": sd, "spread": spread},
+                GaussianRewards(sd), (location + error, spread),
+            )
+            for sd, spread, error in SCALES
+        ]  # fmt: skip
+
+    def find_unit(self, rewards: Sequence[float]) -> tuple[float, float] | None:
+        """Return the mean of the rewards, and a unit about their standard deviation."""
+        return unit_of(rewards, centred=True)
 
     def for_segments(self) -> Learned:
         """Return this family: the segments of an arm share a location, a spread and a noise."""

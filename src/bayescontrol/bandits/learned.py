@@ -10,7 +10,7 @@ its rewards, so feedback may come late and in any order, and beliefs merge.
 """
 
 import math
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any, ClassVar, Final
 
 import numpy as np
@@ -19,6 +19,7 @@ from bayescontrol import kernels
 from bayescontrol._arrays import ArrayLike, FloatArray, IntArray, as_numbers
 from bayescontrol._mode_queries import has
 from bayescontrol.bandits.arms import ArmsBelief, arms_loop
+from bayescontrol.bandits.changing_learned import Given
 from bayescontrol.bandits.family import TAILS, Family, FiniteRewards, mixed_quantiles
 from bayescontrol.bandits.roster import Arms
 from bayescontrol.errors import BadEvidence, InvalidPrior, MissingCapability
@@ -59,6 +60,19 @@ class Learned(Family):
         """Return the grid as the kernels need it: each prior row with its ln Z."""
         logs = [kernels.learned.log_normaliser(self.kind, a, b) for a, b in self.grid]
         return np.column_stack([self.grid, logs])
+
+    def given_each(self, location: float) -> list[Given]:
+        """Return the hyperparameters of changing arms: of a large grid, every second value."""
+        rows = self.grid[:: 1 + len(self.grid) // 30]
+        means, strengths = self.fixed.expected(rows).tolist(), self._totals(rows)[1].tolist()
+        return [
+            Given({"prior mean": mean, "strength": n}, self.fixed, tuple(row))
+            for mean, n, row in zip(means, strengths, rows.tolist(), strict=True)
+        ]
+
+    def find_unit(self, rewards: Sequence[float]) -> tuple[float, float] | None:
+        """Return the location and the unit of rewards: the grid needs none."""
+        return 0.0, 1.0
 
     def settings(self) -> dict[str, Any]:
         """Return "learned", as logs store it."""

@@ -159,7 +159,9 @@ class State(Saved):
     The first `size` places are used, and only these are saved.
     """
 
-    saved_fields = declare(*map(Copied, ("w", "mass", "starts", "dropped", "segments")))
+    saved_fields = declare(
+        *map(Copied, ("w", "mass", "starts", "dropped", "log_evidence", "segments"))
+    )
 
     def __init__(self, segments: Segments, hazards: FloatArray, weights: FloatArray) -> None:
         self.segments, self.hazards = segments, hazards
@@ -169,13 +171,15 @@ class State(Saved):
         self.starts: IntArray = np.zeros(segments.starts, np.int64)
         #: The probability of the starts that were dropped at the last step, and at all steps.
         self.dropped = np.zeros(2)
+        #: ln P(observations), given the belief of a new segment.
+        self.log_evidence = np.zeros(1)
 
     def observe(self, event: Event | None) -> None:
         """Condition on an event, if there is one, and go to the next time."""
         if event is not None:
-            p, _ = self.segments.likelihoods(self.size, event)
+            p, log_scale = self.segments.likelihoods(self.size, event)
             self.segments.learn(self.size, event)
-            kernels.changes.condition(self.w, self.size, p)
+            self.log_evidence[0] += kernels.changes.condition(self.w, self.size, p) + log_scale
         self.t += 1
         place = kernels.changes.change(
             self.w, self.size, self.hazards, self.t, self.mass, self.starts, self.dropped
@@ -193,6 +197,7 @@ class State(Saved):
         used = {"weights": self.w, "mass": self.mass, "starts": self.starts}
         arrays = {name: array[..., : self.size].copy() for name, array in used.items()}
         arrays |= {"time": np.array(self.t), "dropped": self.dropped.copy()}
+        arrays["log_evidence"] = self.log_evidence.copy()
         return arrays | with_prefix("segments/", self.segments.save_places(self.size))
 
     def load(self, arrays: Arrays) -> None:
@@ -209,6 +214,7 @@ class State(Saved):
             array[..., size:] = 0
         new.t = int(checked_array(arrays, "time", np.int64, ()))
         new.dropped[:] = checked_array(arrays, "dropped", np.float64, (2,))
+        new.log_evidence[:] = checked_array(arrays, "log_evidence", np.float64, (1,))
         new.segments.load_places(size, part_of(arrays, "segments/"))
         new.size = size
         vars(self).update(vars(new))
@@ -273,8 +279,8 @@ class ChangePointBelief(Saved):
             raise InvalidTable(f"hazards={hazards!r}: expected probabilities below 1")
         self.prior, self.window = belief, as_integer("window", window, 1)
         segments = self.segments(as_integer("starts", starts, 2))
-        self._hazard_prior: FloatArray = weights / weights.sum()
-        self._state = State(segments, h, self._hazard_prior)
+        self._hazard_prior = weights
+        self._state = State(segments, h, weights / weights.sum())
         self._waiting = frozenset[int]()
         self._drawn_from: Any = None  # the belief that has drawn the last mode
         #: States at earlier times, as arrays, and all events since the first of them.
@@ -284,8 +290,8 @@ class ChangePointBelief(Saved):
         """Return the beliefs of all starts; subclasses may use compiled ones."""
         if getattr(self.prior, "learns_scale", False):
             raise MissingCapability(
-                f"{self.prior!r} learns its scale, which every new segment would forget: use a "
-                "belief with a given prior"
+                f"{self.prior!r} learns its scale, which every new segment would forget: use "
+                "problem.changing(), or a belief with a given prior"
             )
         for method in ("plain_event", "log_predictive"):
             if not hasattr(self.prior, method):
@@ -446,6 +452,16 @@ class ChangePointBelief(Saved):
         """P(h | âo_<t) for each hazard rate of the grid."""
         w = self._state.w[:, : self._state.size].sum(1)
         return dict(zip(self._state.hazards.tolist(), (w / w.sum()).tolist(), strict=True))
+
+    @property
+    def log_evidence(self) -> float:
+        """ln P(o_<t | â_<t): the sum of the log predictive densities of all observations."""
+        return float(self._state.log_evidence[0])
+
+    @property
+    def window_start(self) -> Arrays:
+        """The oldest saved state, at which the window begins; no later answer changes it."""
+        return self._saved[0]
 
     @property
     def dropped(self) -> float:

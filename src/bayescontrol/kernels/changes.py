@@ -271,6 +271,8 @@ class StartArrays(NamedTuple):
     likelihoods: FloatArray
     #: The posterior rows of the arms in a new segment.
     prior: FloatArray
+    #: ln P(rewards), one number.
+    log_evidence: FloatArray
 
 
 @leaf
@@ -288,7 +290,8 @@ def interact_arms(
     >>> w, mass, prior = np.array([[1.0, 0.0, 0.0]]), np.array([1.0, 0.0, 0.0]), np.ones((2, 2))
     >>> actions, rewards, starts = np.empty(50, np.int64), np.empty(50), np.zeros(3, np.int64)
     >>> arms = ArmRows(BERNOULLI, np.empty(0), np.ones((3, 2, 2)), np.arange(2), np.empty(2))
-    >>> segments = StartArrays(w, mass, starts, np.zeros(2), np.array([0.01]), np.empty(3), prior)
+    >>> dropped, hazards = np.zeros(2), np.array([0.01])
+    >>> segments = StartArrays(w, mass, starts, dropped, hazards, np.empty(3), prior, np.zeros(1))
     >>> streams = Streams(Stream(1).state, Stream(2).state)
     >>> interact_arms(arms, segments, 1, 0, np.array([[0.0], [1.0]]), streams, actions, rewards)
     3
@@ -296,15 +299,15 @@ def interact_arms(
     True
     """
     kind, constants, rows, active, drawn = arms
-    w, mass, starts, dropped, hazards, likelihoods, prior = segments
+    w, mass, starts, dropped, hazards, likelihoods, prior, log_evidence = segments
     p, q = streams
     for t in range(actions.size):
         i = draw_start(mass, size, p)
         a = draw_action(kind, constants, rows[i], active, drawn, p)
         r = respond(kind, constants, truth[a], q)
-        arm_likelihoods(kind, constants, rows, size, a, r, likelihoods)
+        log_scale = arm_likelihoods(kind, constants, rows, size, a, r, likelihoods)
         learn_arm(kind, constants, rows, size, a, r)
-        condition(w, size, likelihoods)
+        log_evidence[0] += condition(w, size, likelihoods) + log_scale
         place = change(w, size, hazards, t0 + t + 1, mass, starts, dropped)
         for k in range(len(prior)):
             for c in range(prior.shape[1]):

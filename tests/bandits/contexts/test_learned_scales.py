@@ -443,8 +443,6 @@ def test_both_scales_are_given_or_both_are_learned() -> None:
             LinearBandit(2, 2, sd=wrong)
         with pytest.raises(InvalidPrior):
             LogisticBandit(2, 2, prior=wrong)
-    with pytest.raises(MissingCapability, match=r"sd=1, prior=\(0, 1\)\)\.changing"):
-        LinearBandit(2, 2).changing()
     with pytest.raises(MissingCapability, match="given noise and prior"):
         LinearBandit(2, 2, sd=1, prior=(0, 1)).belief().scales()
 

@@ -8,7 +8,7 @@ context 0, in which nothing can be learned, unless another start is given. Give 
 start: `agent(start=world.start)`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
@@ -17,7 +17,7 @@ from bayescontrol._arrays import ArrayLike
 from bayescontrol._support.description import ModelKind
 from bayescontrol._support.names import Names
 from bayescontrol._support.temperature import with_temperature
-from bayescontrol.bandits.changing import changing_problem
+from bayescontrol.bandits.changing_learned import SCALES, Given, changing_problem, unit_of
 from bayescontrol.bandits.contexts.belief import (
     FeatureMap,
     LinearBelief,
@@ -39,7 +39,7 @@ from bayescontrol.bandits.contexts.regression import (
 from bayescontrol.bandits.contexts.schema import Schema
 from bayescontrol.bandits.roster import Arms
 from bayescontrol.beliefs.changing_problem import Changing
-from bayescontrol.errors import InvalidTable, MissingCapability
+from bayescontrol.errors import InvalidTable
 from bayescontrol.rule import ControlRule
 from bayescontrol.schedules import Schedule, every_step
 from bayescontrol.seeding import SeedLike, as_stream
@@ -102,16 +102,41 @@ class ContextualBandit:
     def changing(self, *, per_arm: bool = False, **options: Any) -> Changing:
         """Return the same problem for a world that changes; see `ChangePointBelief` for options.
 
-        All arms change together, or each arm at its own times with `per_arm`. The noise and the
-        prior must be given.
+        All arms change together, or each arm at its own times with `per_arm`. Learned scales
+        survive the changes, see `LearnedChangingBelief`.
         """
-        if isinstance(self.prior, str):
-            given = "prior=(0, 1)" if self.link.sd is None else "sd=1, prior=(0, 1)"
-            raise MissingCapability(
-                f"{self!r} learns its scales, and a changing world does not support this: give "
-                f"them, as {type(self).__name__}(arms, features, {given}).changing()"
-            )
         return changing_problem(self, per_arm, options)
+
+    # -- for `LearnedChangingBelief` -------------------------------------------------------------
+
+    @property
+    def learns_scale(self) -> bool:
+        """Whether the noise, if there is one, and the prior are learned."""
+        return isinstance(self.prior, str)
+
+    def given_each(self, location: float) -> list[Given]:
+        """Return the scales of changing arms, in units: those of the weights if rewards are 0, 1.
+
+        The size of a score is about √d times that of the weights.
+        """
+        if self.link.sd is None:
+            sizes = self._belief.ratios()
+            return [Given({"weights": v}, self.link, (0.0, 1.0 / v**2)) for v in sizes]
+        d = self.features
+        return [
+            Given({"noise": sd, "weights": v / d**0.5}, GaussianNoise(sd), (0.0, d / v**2))
+            for sd, v, error in SCALES
+            if not error
+        ]
+
+    def find_unit(self, rewards: Sequence[float]) -> tuple[float, float] | None:
+        """Return the location 0 and a unit about the size of the rewards; None if all are 0."""
+        return (0.0, 1.0) if self.link.sd is None else unit_of(rewards, centred=False)
+
+    def belief_given(self, given: Given, arms: Arms) -> LinearBelief:
+        """Return a static belief about these arms with fixed scales."""
+        size = self.features if self.schema is None else self.schema
+        return LinearBelief(given.family, arms, size, given.prior)
 
     def environment(
         self,
