@@ -16,6 +16,7 @@ from typing import Any, ClassVar, Final, NamedTuple
 
 from bayescontrol import bandits, schedules
 from bayescontrol._support.description import ModelKind, kind_of
+from bayescontrol.bandits.roster import Arms
 from bayescontrol.beliefs.change_points import HAZARDS
 from bayescontrol.beliefs.changing_problem import Changing
 from bayescontrol.durable.driver import Driver
@@ -50,13 +51,35 @@ class ChangingModel(Changing):
     ) -> None:
         problem_class: Any = KINDS.get(problem)
         if not hasattr(problem_class, "changing"):
-            possible = [name for name, each in KINDS.items() if hasattr(each, "changing")]
+            possible = [
+                name
+                for name, each in KINDS.items()
+                if hasattr(each, "changing") and each is not PooledModel
+            ]
             raise InvalidTable(f"problem={problem!r}: expected one of {', '.join(possible)}")
         options = {"per_arm": True} if per_arm else {}  # a plant has no arms, and no such option
         changing = problem_class(**settings).changing(
             hazards=hazards, hazard_prior=hazard_prior, starts=starts, window=window, **options
         )
         vars(self).update(vars(changing))
+
+
+def _bandit_class(problem: str) -> Any:
+    """Return the class of bandits with independent arms that has this stored name."""
+    bandit: Any = KINDS.get(problem)
+    if bandit not in bandits.FAMILIES:
+        possible = [family.model_kind.name for family in bandits.FAMILIES]
+        raise InvalidTable(f"problem={problem!r}: expected one of {', '.join(possible)}")
+    return bandit
+
+
+class PooledModel(bandits.Pooled):
+    """A pooled bandit from its stored settings."""
+
+    model_kind: ClassVar[ModelKind] = bandits.Pooled.model_kind
+
+    def __init__(self, problem: str, arms: Arms) -> None:
+        vars(self).update(vars(_bandit_class(problem)(arms).pooled()))
 
 
 class DrawsModel(bandits.DrawsBandit):
@@ -74,11 +97,7 @@ class DrawsModel(bandits.DrawsBandit):
         draws: Sequence[Sequence[float]],
         log_weights: Sequence[float] | None = None,
     ) -> None:
-        bandit: Any = KINDS.get(problem)
-        if bandit not in bandits.FAMILIES:
-            possible = [family.model_kind.name for family in bandits.FAMILIES]
-            raise InvalidTable(f"problem={problem!r}: expected one of {', '.join(possible)}")
-        super().__init__(bandit(**settings), draws, log_weights)
+        super().__init__(_bandit_class(problem)(**settings), draws, log_weights)
 
     def agent(self, *, schedule: Schedule = every_step) -> ControlRule[Any, None, Any, float]:
         """Return the control rule for this bandit."""
@@ -99,6 +118,7 @@ _PROBLEMS: Final[tuple[Any, ...]] = (
     LinearQuadratic,
     ChangingModel,
     DrawsModel,
+    PooledModel,
 )
 #: The problem classes by the stored names of their kinds.
 KINDS: Final[Mapping[str, Any]] = {problem.model_kind.name: problem for problem in _PROBLEMS}
