@@ -85,7 +85,7 @@ class PooledModel(bandits.Pooled):
 class DrawsModel(bandits.DrawsBandit):
     """A bandit with draws from its stored settings. Its belief keeps no events: the log has them.
 
-    Therefore it cannot be refitted: new draws are another model, which needs a new log.
+    `DurableAgent.refit` replaces the draws.
     """
 
     model_kind: ClassVar[ModelKind] = bandits.DrawsBandit.model_kind
