@@ -301,3 +301,12 @@ def test_only_models_of_draws_are_refitted() -> None:
         with pytest.raises(MissingCapability, match="such as DrawsBandit"):
             agent.refit([[0.1, 0.2]], through=1)
         assert agent.head == 1
+
+
+def test_the_belief_of_a_durable_agent_is_not_refitted_without_its_log() -> None:
+    bandit = DrawsBandit(BernoulliBandit(2), [[0.1, 0.2], [0.3, 0.1]])
+    with (
+        open_agent("sqlite:///:memory:", "shop", bandit) as agent,
+        pytest.raises(MissingCapability, match="`refit` of the durable agent"),
+    ):
+        agent.ask(lambda rule: rule.belief.refit([[0.1, 0.2]], through=0))
