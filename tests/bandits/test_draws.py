@@ -22,14 +22,17 @@ from bayescontrol import (
     interact,
 )
 from bayescontrol.bandits import FAMILIES, ArmDrawsBelief, DrawsBandit
-from bayescontrol.durable import open_agent, replay
+from bayescontrol.durable import export_log, open_agent, replay
 from bayescontrol.errors import (
     BadEvidence,
+    ImpossibleObservation,
     IncompatibleState,
     InvalidPrior,
+    InvalidRequest,
     MissingCapability,
     UnknownArm,
 )
+from bayescontrol.offpolicy import what_if
 from bayescontrol.testing import check_bad_evidence, same_bits
 
 RNG = np.random.default_rng(0)
@@ -223,10 +226,87 @@ def test_a_log_stores_the_draws_and_needs_no_model_to_reopen(tmp_path: Path) -> 
         assert agent.ask(lambda rule: rule.belief.count) == 20
 
 
-def test_a_durable_agent_refuses_a_refit() -> None:
+def test_a_durable_agent_is_refitted_like_a_plain_one(tmp_path: Path) -> None:
+    bandit = DrawsBandit(BernoulliBandit(2), RNG.uniform(size=(50, 2)))
+    plain, draws = bandit.agent(), RNG.uniform(size=(80, 2))
+    store, file = f"sqlite:///{tmp_path / 'shop.db'}", tmp_path / "shop.jsonl"
+    with open_agent(store, "shop", bandit, seed=1) as agent:
+        decisions = [agent.act() for _ in range(30)]
+        for d in reversed(decisions):
+            agent.observe(d, int(d.id) % 2)
+            plain.learn(None, d.action, int(d.id) % 2)
+        assert agent.refit(draws, through=1 + 30 + 12) == agent.head == 62
+        plain.belief.refit(draws, through=12)
+        decisions += [agent.act() for _ in range(5)]
+        assert decisions[-1].probabilities == plain.action_probabilities()
+        for d in decisions[::10]:  # before the refit and after it
+            assert agent.explain(d).decision.probability == d.probability
+        assert same_bits(replay(agent).state, agent.state())
+        assert export_log(agent, file) == agent.head
+        weights, state = agent.ask(lambda rule: rule.belief.posterior()), agent.state()
+        assert same_bits({"w": weights}, {"w": plain.belief.posterior()})
+        assert what_if(agent, BernoulliBandit(2), bounds=(0, 1)).all_propensities
+    assert same_bits(replay(file).state, state)
+    with open_agent(store, "shop") as agent:
+        assert same_bits(agent.state(), state)
+
+
+def test_a_fit_of_the_first_events_agrees_with_one_that_replays_them() -> None:
+    rng, exact = np.random.default_rng(3), BernoulliBandit(2).belief()
+    bandit = DrawsBandit(BernoulliBandit(2), rng.uniform(size=(500, 2)))
+    posterior = {1: exact.posterior()}  # after each event, as rows (α, β)
+    with open_agent("sqlite:///:memory:", "shop", bandit, seed=1) as agent:
+        for _ in range(40):
+            d, o = agent.act(), int(rng.random() < 0.5)
+            agent.observe(d, o)
+            exact.observe(None, d.action, o)
+            posterior[agent.head] = exact.posterior()
+        for through in (81, 41, 1):  # contains all, half or no observations
+            alpha, beta = posterior[through].T
+            agent.refit(rng.beta(alpha, beta, size=(4000, 2)), through=through)
+            size = agent.ask(lambda rule: rule.belief.effective_size)
+            p = agent.probabilities() or {}
+            # Four standard errors: a false alarm in one of 5,000 runs.
+            assert abs(p[0] - exact.action_probabilities()[0]) <= 4.0 * 0.5 / np.sqrt(size)
+
+
+@pytest.mark.parametrize(
+    ("draws", "options", "error", "words"),
+    [
+        ([[0.1, 0.2]], {"through": 4}, InvalidRequest, "through=4: .* to 3"),
+        ([[0.1, 0.2]], {"through": 0}, InvalidRequest, "through=0"),
+        ([[0.1, 0.2]], {"through": True}, InvalidRequest, "through=True"),
+        ([[0.1, 0.2, 0.3]], {"through": 1}, InvalidPrior, "for 2 arms"),
+        ([[0.1, 1.2]], {"through": 1}, InvalidPrior, r"must be in \[0, 1\]"),
+        ([[0.1, "x"]], {"through": 1}, InvalidPrior, "draws"),
+        ([[0.1, 0.2]], {"through": 1, "log_weights": [0, 1]}, InvalidPrior, "one per draw"),
+        ([[0.0, 0.0]], {"through": 1}, ImpossibleObservation, "draws"),
+    ],
+)
+def test_an_invalid_refit_changes_nothing(
+    draws: Any, options: dict[str, Any], error: type[Exception], words: str
+) -> None:
+    bandit = DrawsBandit(BernoulliBandit(2), [[0.1, 0.2], [0.3, 0.1]])
+    with open_agent("sqlite:///:memory:", "shop", bandit) as agent:
+        agent.observe(agent.act(), 1)
+        state = agent.state()
+        with pytest.raises(error, match=words):
+            agent.refit(draws, **options)
+        assert agent.head == 3
+        assert same_bits(agent.state(), state)
+
+
+def test_only_models_of_draws_are_refitted() -> None:
+    with open_agent("sqlite:///:memory:", "shop", BernoulliBandit(2)) as agent:
+        with pytest.raises(MissingCapability, match="such as DrawsBandit"):
+            agent.refit([[0.1, 0.2]], through=1)
+        assert agent.head == 1
+
+
+def test_the_belief_of_a_durable_agent_is_not_refitted_without_its_log() -> None:
     bandit = DrawsBandit(BernoulliBandit(2), [[0.1, 0.2], [0.3, 0.1]])
     with (
         open_agent("sqlite:///:memory:", "shop", bandit) as agent,
-        pytest.raises(MissingCapability, match="a durable agent needs a new log"),
+        pytest.raises(MissingCapability, match="`refit` of the durable agent"),
     ):
         agent.ask(lambda rule: rule.belief.refit([[0.1, 0.2]], through=0))

@@ -23,6 +23,7 @@ from bayescontrol import (
 from bayescontrol._arrays import FloatArray
 from bayescontrol._compiled import find_loop
 from bayescontrol.bandits import Bandit, LearnedArmsBelief
+from bayescontrol.bandits import gaussian as gaussian_module
 from bayescontrol.errors import BadEvidence, InvalidPrior
 from bayescontrol.schedules import Every
 from bayescontrol.seeding import Stream
@@ -183,6 +184,27 @@ def test_action_probabilities_equal_nested_quadrature() -> None:
     exact = reference.average(red_is_best)
     found = learned(GaussianBandit(["red", "blue"]), rewards).action_probabilities()
     assert found["red"] == pytest.approx(exact, abs=1e-7)
+
+
+@pytest.mark.parametrize(("arms", "steps"), [(2, 6), (3, 10), (10, 10), (10, 100), (3, 1000)])
+def test_more_nodes_and_digits_give_the_same_probabilities(
+    arms: int, steps: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bandit = GaussianBandit(arms)
+    agent = bandit.agent()
+    interact(agent, bandit.environment([[50 + 3 * j % 7, 5] for j in range(arms)]), steps, seed=1)
+    p = agent.action_probabilities()
+
+    def chi_rule(nu: int, w: float) -> Any:
+        return gaussian_module._chi_rule(nu, 12 + math.ceil(40 / math.sqrt(nu)))
+
+    monkeypatch.setattr(gaussian_module, "chi_rule", chi_rule)
+    monkeypatch.setattr(
+        gaussian_module, "normal_nodes", lambda s, w: 12 + math.ceil(24 * s + 20 * s**4)
+    )
+    monkeypatch.setattr(gaussian_module, "NEGLIGIBLE", 0.0)
+    monkeypatch.setattr(gaussian_module, "DIGITS", 12.0)
+    assert agent.action_probabilities() == pytest.approx(p, abs=1e-7)
 
 
 def test_quantiles_have_the_probabilities_of_draws(gaussian: LearnedArmsBelief) -> None:

@@ -257,13 +257,15 @@ REFUSED: list[tuple[Any, type[Exception], str]] = [
     (lambda: CategoricalBandit(2, [0, 1]).pooled(), MissingCapability, "cannot be pooled"),
     (lambda: GaussianBandit(2, sd=1, prior=(0, 1)).pooled(), MissingCapability, "without a prior"),
     (lambda: BernoulliBandit(2).pooled().changing(), MissingCapability, "cannot be changing"),
+    (lambda: BernoulliBandit(2).changing().pooled(), MissingCapability, "cannot be pooled"),
     (
         lambda: PoissonBandit(2).pooled().belief().predictive("x", 0),
         MissingCapability,
         "infinitely",
     ),
     (lambda: BernoulliBandit(2).pooled().agent().act(Stream(0)), BadSituation, "no segment"),
-    (lambda: BernoulliBandit(2).pooled().belief().expected([]), BadSituation, "not hashable"),
+    (lambda: BernoulliBandit(2).pooled().belief().expected([]), BadSituation, "a number, a text"),
+    (lambda: BernoulliBandit(2).pooled().belief().expected(math.nan), BadSituation, "nan"),
     (lambda: BernoulliBandit(2).pooled().belief().observe("x", 7, 1), UnknownArm, "7"),
 ]
 

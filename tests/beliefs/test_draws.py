@@ -305,7 +305,7 @@ def test_a_belief_without_events_cannot_be_refitted_but_learns_the_same() -> Non
         other.observe(*event)
     assert np.array_equal(belief.posterior(), other.posterior())
     assert belief.save()["history/o"].size == 0
-    with pytest.raises(MissingCapability, match="new log"):
+    with pytest.raises(MissingCapability, match="of the durable agent"):
         belief.refit(beta_draws(PRIOR, 9, 2), through=16)
     with pytest.raises(IncompatibleState, match="keep_events"):
         other.load(belief.save())

@@ -13,6 +13,7 @@ from bayescontrol.bandits import (
     DrawsBandit,
     GaussianNoise,
     Logit,
+    Pooled,
 )
 from bayescontrol.bandits.discrete import Bernoulli, Categorical
 from bayescontrol.bandits.gaussian import NormalGamma
@@ -83,6 +84,8 @@ PROBLEMS: dict[str, Any] = {
     "draws, weighted": DrawsBandit(
         bc.BernoulliBandit(2), [[0.5, 0.3], [0.2, 0.6]], log_weights=[0.0, -0.1]
     ),
+    "pooled": bc.BernoulliBandit(["red", ("a", 1)]).pooled(),
+    "pooled, poisson": bc.PoissonBandit(2).pooled(),
     "changing plant": LinearQuadratic.on(double_integrator(), prior=SystemPrior()).changing(),
 } | {f"class {name}": make(name) for name in names() if type(make(name)) is TabularModes}
 # Families of arms that are not listed above describe an example themselves.
@@ -97,6 +100,8 @@ STEPS = 12
 
 def situation(problem: Any, rng: bc.Stream) -> Any:
     """Draw a context, if the problem has any."""
+    if isinstance(problem, Pooled):
+        return ("de", 7, 0.5, ("de", True))[rng.integers(4)]
     features = getattr(getattr(problem, "problem", problem), "features", None)
     return None if features is None else rng.normal(size=features).tolist()
 
@@ -105,6 +110,8 @@ def observation(problem: Any, agent: DurableAgent, action: Any, x: Any, rng: bc.
     """Draw a possible observation of an action."""
     if isinstance(problem, Changing):
         return observation(problem.problem, agent, action, x, rng)
+    if isinstance(problem, Pooled):
+        return rng.integers(2)
     if isinstance(problem, TabularModes):
         p = problem.hypothesis[0, 0 if x is None else x, action]
         return int(np.flatnonzero(p)[rng.integers(int((p > 0.0).sum()))])

@@ -1,5 +1,6 @@
 """A durable agent: seeds, decisions, feedback, keys, threads, shared files and backups."""
 
+import math
 import os
 from functools import partial
 from pathlib import Path
@@ -131,18 +132,36 @@ def test_a_sequential_agent_needs_feedback_before_its_next_decision(tmp_path: Pa
         assert agent.observe(d.id, (1.0, "away")) is False
 
 
-def test_a_pooled_bandit_takes_its_segment_with_every_decision() -> None:
-    model = named_model(
-        "shops", version=1, build=lambda: bc.BernoulliBandit(["A", "B"]).pooled().agent()
+@pytest.mark.parametrize("bandit", [bc.BernoulliBandit, bc.GaussianBandit, bc.PoissonBandit])
+def test_a_pooled_bandit_takes_its_segment_with_every_decision(bandit: Any, tmp_path: Path) -> None:
+    problem, segments, store = (
+        bandit(["A", "B"]).pooled(),
+        ("de", 7, 0.5, ("fr", True)),
+        url(tmp_path),
     )
-    with open_agent(MEMORY, "shops", model, seed=1) as agent:
-        decisions = [agent.act(x) for x in ("de", "fr", "de", "it")]
-        for k in (3, 0, 2):  # late, in another order
-            assert agent.observe(decisions[k], 1)
-        assert sum((agent.act("de").probabilities or {}).values()) == pytest.approx(1.0)
-        assert replay(agent).drawn == 5
-        with pytest.raises(bc.errors.BadSituation, match="no segment"):
-            agent.act()
+    belief = problem.belief()
+    with open_agent(MEMORY, "shops", problem, seed=1) as agent:
+        decisions: list[Any] = []
+        for t in range(30):
+            x = segments[t % 4]
+            with open_agent(store, "shops", problem, seed=1) as reopened:
+                decisions.append(agent.act(x))
+                d, e = decisions[-1], reopened.act(x)
+                assert (d.action, d.situation, d.probabilities) == (e.action, x, e.probabilities)
+                assert d.probabilities == belief.action_probabilities(x)
+                for late in decisions[t - 5 : t - 2] if t % 3 == 2 else ():
+                    agent.observe(late, int(late.id) % 3 % 2)
+                    reopened.observe(late.id, int(late.id) % 3 % 2)
+                    belief.observe(late.situation, late.action, int(late.id) % 3 % 2)
+                assert same_state(agent, reopened)
+        assert replay(agent).drawn == 30
+        assert replay(agent).posterior() == agent.posterior()
+        assert agent.posterior() == belief.posterior_summary()
+        state = agent.state()
+        for no_segment in (None, [0], math.nan):
+            with pytest.raises(bc.errors.BadSituation):
+                agent.act(no_segment)
+        assert same_state(agent, state)
 
 
 # -- action probabilities --------------------------------------------------------------------------

@@ -19,7 +19,8 @@ CREATED = events.Created(
 )  # fmt: skip
 DECIDED = events.Decided(seq=2, x=(1, "home"), a="red", p=1 / 3, key="visit ✓", time=2.5)
 OBSERVED = events.Observed(seq=3, n=2, o=(0.1, "b"), time=3.5)
-EVENTS: list[events.Event] = [CREATED, DECIDED, OBSERVED]
+REFITTED = events.Refitted(seq=4, through=3, draws=[[0.1, 1 / 3]], log_weights=[-0.5], time=4.5)
+EVENTS: list[events.Event] = [CREATED, DECIDED, OBSERVED, REFITTED]
 
 
 @pytest.mark.parametrize("event", EVENTS, ids=lambda e: type(e).__name__)

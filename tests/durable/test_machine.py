@@ -2,6 +2,7 @@
 
 import shutil
 import tempfile
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from bayescontrol import BernoulliBandit, Stream, errors
+from bayescontrol.bandits import DrawsBandit
 from bayescontrol.durable import open_agent, replay
 from bayescontrol.finite.tabular import random_modes
 
@@ -198,7 +200,68 @@ class StreamMachine(Machine):
             assert posterior == self.plain.belief.posterior().tolist()
 
 
+class DrawsMachine(Machine):
+    """An agent with posterior draws: the reference learns all later observations from new draws."""
+
+    bandit = BernoulliBandit(ARMS)
+    model = DrawsBandit(bandit, Stream(0).random((5, 3)))
+
+    @initialize(seed=st.integers(0, 1000))
+    def begin(self, seed: int) -> None:
+        self.create(seed)
+        self.plain = self.model.agent()
+        self.open: list[Any] = []
+        self.observed: list[tuple[int, Any, int]] = []  # event, action, observation
+
+    @rule()
+    def act(self) -> None:
+        d, self.head = self.agent.act(), self.head + 1
+        _, a = self.plain.decide(None, Stream.named(self.seed, self.head, "agent"))
+        assert (d.action, d.probabilities) == (a, self.plain.action_probabilities())
+        self.open.append(d)
+
+    @precondition(lambda self: self.open)
+    @rule(data=st.data(), o=outcomes)
+    def observe(self, data: st.DataObject, o: int) -> None:
+        d = self.open.pop(data.draw(st.integers(0, len(self.open) - 1)))
+        assert self.agent.observe(d, o)
+        self.head += 1
+        self.observed.append((self.head, d.action, o))
+        self.plain.learn(None, d.action, o)
+
+    @rule(data=st.data(), size=st.integers(1, 6), weighted=st.booleans())
+    def refit(self, data: st.DataObject, size: int, weighted: bool) -> None:
+        through, draws = data.draw(st.integers(1, self.head)), Stream(self.head).random((size, 3))
+        log_weights = np.arange(size) / 3.0 if weighted else None
+        self.head += 1
+        assert self.agent.refit(draws, through=through, log_weights=log_weights) == self.head
+        self.plain = DrawsBandit(self.bandit, draws, log_weights).agent()
+        for event, a, o in self.observed:
+            if event > through:
+                self.plain.learn(None, a, o)
+
+    @rule(with_snapshot=st.booleans())
+    def reopen(self, with_snapshot: bool) -> None:
+        if with_snapshot:
+            self.agent.snapshot()
+        self.agent.close()
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")  # a snapshot that cannot be loaded is a warning
+            self.agent = open_agent(self.url, "shop")
+
+    @invariant()
+    def belief_equals_the_reference(self) -> None:
+        if hasattr(self, "agent"):
+            assert self.agent.head == self.head
+            belief = self.agent.ask(lambda agent: agent.belief)
+            assert belief.posterior().tobytes() == self.plain.belief.posterior().tobytes()
+            assert belief.count == len(self.observed)
+            assert belief.count - belief.contained == self.plain.belief.count
+
+
 TestBandit = BanditMachine.TestCase
 TestBandit.settings = settings(max_examples=40, stateful_step_count=30)
 TestStream = StreamMachine.TestCase
 TestStream.settings = settings(max_examples=25, stateful_step_count=30)
+TestDraws = DrawsMachine.TestCase
+TestDraws.settings = settings(max_examples=30, stateful_step_count=30)

@@ -14,6 +14,7 @@ from tests.durable.conformance import ROWS, decided
 from bayescontrol import BernoulliBandit
 from bayescontrol.durable import Act, Observe, open_agent, replay
 from bayescontrol.durable.sqlite import SqliteStore
+from bayescontrol.durable.turn import Refit
 from bayescontrol.errors import DiskFull, HeadMoved
 
 
@@ -137,7 +138,7 @@ def test_an_agent_that_computes_slowly_does_not_delay_another_agent_of_its_file(
     with open_agent(store, "slow", shop) as slow, open_agent(store, "fast", shop) as fast:
         compute = slow._take_turn
 
-        def wait_and_compute(requests: Sequence[Act | Observe]) -> bool:
+        def wait_and_compute(requests: Sequence[Act | Observe | Refit]) -> bool:
             computing.set()
             go.wait()
             return compute(requests)

@@ -57,8 +57,8 @@ LEAST: Final = 0.5
 
 def _beta_grid(odds: Iterable[float], strengths: Iterable[float]) -> FloatArray:
     """Return the rows (α, β) with these odds α/β and strengths α + β that are not below `LEAST`."""
-    pairs = product(odds, strengths)
-    rows = [(n * odds / (1.0 + odds), n / (1.0 + odds)) for odds, n in pairs]
+    pairs = product(strengths, odds)
+    rows = [(n * odds / (1.0 + odds), n / (1.0 + odds)) for n, odds in pairs]
     return np.array([row for row in rows if min(row) >= LEAST])
 
 

@@ -67,15 +67,15 @@ _EXPONENTIAL: Final = FamilyKind(
 #: Values of (a, b) of a learned prior: the mean a/b from 4^-4 to 4^6, and the shape a, by which the
 #: means of the arms differ by a factor of about 1 + 1/√a. The default (1, 1) is among them.
 LEARNED_POISSON: Final = np.array(
-    [(a, a / 4.0**k) for k in range(-4, 7) for a in (1.0, 4.0, 16.0, 64.0)]
+    [(a, a / 4.0**k) for a in (1.0, 4.0, 16.0, 64.0) for k in range(-4, 7)]
 )
 #: The same for segments: many of them tell the prior of an arm more precisely.
 POOLED_POISSON: Final = np.array(
-    [(a, a / 2.0**k) for k in range(-8, 13) for a in (1.0, 4.0, 16.0, 64.0, 256.0)]
+    [(a, a / 2.0**k) for a in (1.0, 4.0, 16.0, 64.0, 256.0) for k in range(-8, 13)]
 )
 #: The same for exponential arms: the mean b/(a - 1) from 8^-6 to 8^6, with the default (2, 1).
 LEARNED_EXPONENTIAL: Final = np.array(
-    [(a, (a - 1.0) * 8.0**k) for k in range(-6, 7) for a in (2.0, 4.0, 16.0, 64.0)]
+    [(a, (a - 1.0) * 8.0**k) for a in (2.0, 4.0, 16.0, 64.0) for k in range(-6, 7)]
 )
 
 

@@ -46,6 +46,8 @@ LEAST_ALPHA: Final = 0.125
 #: The values of ρ, the spread of the mean rewards over the noise. If arms differ by a sixteenth of
 #: the noise, each needs hundreds of pulls; above sixteen, one pull tells the mean.
 RATIOS: Final = 2.0 ** np.arange(-4.0, 5.0)
+#: Decimal digits of action probabilities, with one more than is stated.
+DIGITS: Final = 8.0
 _KIND: Final = FamilyKind(
     "gaussian-bandit",
     "Arms that pay a number with Gaussian noise.",
@@ -346,24 +348,25 @@ class LearnedGaussian(Learned):
         normal, the means in units of σ are independent, with variances T/(n_j + λ), T the
         temperature, and means q (μ_j - μ̂)/√S + z λ/(n_j + λ)/√V. A shift of all means changes
         nothing; the one that is used makes their dependence on z weak. The rules for q and z have
-        an error of about 1e-7. Low temperatures need more points: their number grows as 1/√T.
+        an error of about 1e-7. A less probable ρ needs fewer digits, so fewer nodes; nodes of a
+        probability below 1e-10 are left out. Low temperatures need more nodes, about 1/√T times.
         """
-        n = group.statistics[:, 1].sum()
-        probable = np.flatnonzero(group.w > NEGLIGIBLE)
+        nu = int(group.statistics[:, 1].sum()) - 1
         P = np.zeros(len(active))
-        for h in probable:
-            location, V, S = group.shared[h]
-            precision = group.statistics[active, 1] + group.grid[h, 0]
-            by_location = group.grid[h, 0] / precision
+        for h in np.flatnonzero(group.w > 10.0**-DIGITS):
+            w, lam, (location, V, S) = group.w[h], group.grid[h, 0], group.shared[h]
+            precision = group.statistics[active, 1] + lam
+            by_location = lam / precision
             by_location -= (precision @ by_location) / precision.sum()
             slope = by_location / math.sqrt(V)
             precision /= temperature
-            q, p_q = chi_rule(int(n) - 1)
-            z, p_z = location_rule(np.abs(slope) * np.sqrt(precision))
+            q, p_q = chi_rule(nu, w, temperature)
+            z, p_z = location_rule(np.abs(slope) * np.sqrt(precision), w)
             centre = (rows[h, active, 0] - location) / math.sqrt(S)
             means = q[:, None, None] * centre + z[:, None] * slope
-            best = normal_best(means, 1.0 / np.sqrt(precision))
-            P += group.w[h] * np.einsum("i,k,ikj->j", p_q, p_z, best)
+            p = w * np.outer(p_q, p_z)
+            best = normal_best(means[p > NEGLIGIBLE], 1.0 / np.sqrt(precision), error=1e-10)
+            P += p[p > NEGLIGIBLE] @ best
         return np.asarray(P / P.sum())
 
     def scales(self, group: Any) -> dict[str, float]:
@@ -397,20 +400,51 @@ def gauss_rule(x: FloatArray, w: FloatArray, nodes: int) -> tuple[FloatArray, Fl
     return points, vectors[0] ** 2
 
 
-@lru_cache(maxsize=64)
-def chi_rule(nu: int) -> tuple[FloatArray, FloatArray]:
+def _digits(w: float) -> float:
+    """Return how many digits are needed of a term with the weight w, as a share of `DIGITS`."""
+    return 1.0 + math.log10(w) / DIGITS
+
+
+def chi_rule(nu: int, w: float = 1.0, temperature: float = 1.0) -> tuple[FloatArray, FloatArray]:
     """Return Gauss's rule for the χ distribution with ν degrees of freedom, 28 nodes to 5.
+
+    A term with the weight w < 1 needs fewer nodes, unless ν is small; a temperature below 1 makes
+    P(a | q) steeper and needs more, here at most 100.
 
     >>> q, p = chi_rule(4)
     >>> round(float(p @ q**2), 9)
     4.0
     """
-    x, w = np.polynomial.legendre.leggauss(160)
+    nodes = (_digits(w) if nu > 8 else 1.0) * (4.0 + 24.0 / math.sqrt(nu))
+    return _chi_rule(nu, min(100, math.ceil(nodes / math.sqrt(min(temperature, 1.0)))))
+
+
+@lru_cache(maxsize=64)
+def _chi_rule(nu: int, nodes: int) -> tuple[FloatArray, FloatArray]:
+    x, w = _legendre()
     low, high = max(0.0, math.sqrt(nu) - 10.0), math.sqrt(nu) + 10.0
     x = low + (high - low) * (x + 1.0) / 2.0
     log_density = (nu - 1.0) * np.log(x / math.sqrt(nu)) - (x * x - nu) / 2.0
     w = w * np.exp(log_density - log_density.max())
-    return gauss_rule(x, w / w.sum(), 4 + math.ceil(24.0 / math.sqrt(nu)))
+    return gauss_rule(x, w / w.sum(), nodes)
+
+
+@lru_cache
+def _legendre() -> tuple[FloatArray, FloatArray]:
+    """Return the Gauss-Legendre rule with 160 nodes, which takes tens of milliseconds."""
+    return np.polynomial.legendre.leggauss(160)
+
+
+def normal_nodes(steepest: float, w: float) -> int:
+    """Return the nodes for a term with the weight w, whose means move by `steepest` deviations.
+
+    >>> normal_nodes(0.0, 1.0), normal_nodes(0.1, 1.0), normal_nodes(1.0, 1.0)
+    (1, 4, 26)
+    """
+    nodes = 4.0 + 12.0 * steepest + 10.0 * steepest**4
+    if steepest < 0.3:  # the error of n nodes is about steepest^2n
+        nodes = min(nodes, -0.5 * DIGITS / math.log10(max(steepest, 1e-9)))
+    return max(1, math.ceil(_digits(w) * nodes))
 
 
 @lru_cache(maxsize=64)
@@ -420,20 +454,20 @@ def normal_rule(nodes: int) -> tuple[FloatArray, FloatArray]:
     return z, w / w.sum()
 
 
-def location_rule(steepness: FloatArray) -> tuple[FloatArray, FloatArray]:
+def location_rule(steepness: FloatArray, w: float) -> tuple[FloatArray, FloatArray]:
     """Return points and weights for z ~ N(0, 1), where z moves arm j by `steepness[j]` deviations.
 
-    Gauss's rule or equal steps, whichever has fewer points. P(a | z) is a normal distribution
-    function along z with the standard deviation 1/|steepness|, which limits the steps.
+    They are for a term with the weight w. Gauss's rule or equal steps, whichever has fewer points.
+    P(a | z) is a normal distribution function along z with the standard deviation 1/|steepness|,
+    which limits the steps.
     """
-    steepest = float(steepness.max())
-    nodes = 4.0 + math.ceil(12.0 * steepest + 10.0 * steepest**4)
+    nodes = normal_nodes(float(steepness.max()), w)
     half = math.ceil(6.0 * math.sqrt(1.0 + float(steepness @ steepness)))
     if nodes <= 2 * half + 1:
-        return normal_rule(int(nodes))
+        return normal_rule(nodes)
     z = 6.0 * np.arange(-half, half + 1) / half
-    w = np.exp(-0.5 * z * z)
-    return z, w / w.sum()
+    p = np.exp(-0.5 * z * z)
+    return z, p / p.sum()
 
 
 class GaussianBandit(Bandit):

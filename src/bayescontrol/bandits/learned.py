@@ -192,6 +192,7 @@ class LearnedArmsBelief(ArmsBelief):
             np.zeros((arms, values if is_grid_of_rows else 0)), np.empty(values),
             np.empty((values, 3)), np.empty((arms, 2)),
         )  # fmt: skip
+        self._fields: Any = tuple(self._group)
         self.compares_logs = self._temperature > 1.0  # no prior of a grid needs it
         if is_grid_of_rows:
             group = self._group
@@ -205,6 +206,7 @@ class LearnedArmsBelief(ArmsBelief):
             name: getattr(group, name).copy() for name in ("evidence", "w", "shared", "rows")
         }
         self._group = group._replace(statistics=self._rows, **scratch)
+        self._fields = tuple(self._group)
 
     def _why_not_screened(self) -> str | None:
         return "the prior is learned"
@@ -212,7 +214,7 @@ class LearnedArmsBelief(ArmsBelief):
     def observe(self, x: Any, a: Any, o: Any) -> None:
         """Update arm a with its reward o. An error leaves the belief unchanged."""
         j, r = self._roster.labels.place(a), self.family.reward(o)
-        if not kernels.learned.learn(self._group, j, r):
+        if not kernels.learned.learn(*self._group[:5], j, r):
             raise BadEvidence(f"reward {o!r} of arm {a!r} is too large for the posterior")
         self._roster.counts[j] += 1
 
@@ -225,7 +227,7 @@ class LearnedArmsBelief(ArmsBelief):
         """Draw a ~ P(a | âo_<t), as `sample` and then `act` do, in one call."""
         self._last = None
         j = kernels.learned.draw_action(
-            self._group, self._roster.active, self._drawn, state_of(rng), self._temperature
+            self._fields, self._roster.active, self._drawn, state_of(rng), self._temperature
         )
         return self._roster.labels[j]
 

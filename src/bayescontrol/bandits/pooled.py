@@ -19,6 +19,7 @@ import numpy as np
 from bayescontrol import kernels
 from bayescontrol._arrays import ArrayLike, FloatArray
 from bayescontrol._mode_queries import has
+from bayescontrol._support.description import ARMS, ModelKind, SettingDoc, kind_of
 from bayescontrol._support.saved import Array, Copied, Fixed, Plain, damaged, declare
 from bayescontrol._support.temperature import Tempered, with_temperature
 from bayescontrol._support.values import distinct_texts, format_text
@@ -139,11 +140,11 @@ class PooledBelief(Tempered, HasArms[SegmentMeans]):
                 "no segment: use agent(start=segment), decide(segment, rng) or act(x=segment)"
             )
         try:
-            return self._segments.get(x, 0)
-        except TypeError:
-            raise BadSituation(
-                f"segment {x!r} is not hashable: use a number, a text or a tuple"
-            ) from None
+            if x == x:  # not NaN, which would be a new segment each time
+                return self._segments.get(x, 0)
+        except (TypeError, ValueError):  # not hashable, or an array
+            pass
+        raise BadSituation(f"segment {x!r} cannot be looked up: use a number, a text or a tuple")
 
     def _add_segment(self, x: Hashable) -> int:
         """Add a segment without rewards; return its place."""
@@ -360,7 +361,20 @@ class Pooled:
     >>> agent.learn("de", arm, 1)                       # when the reward is known
     """
 
-    not_stored_because: ClassVar[str] = "a pooled bandit has no stored name yet"
+    model_kind: ClassVar[ModelKind] = ModelKind(
+        "pooled-bandit",
+        "A bandit in segments, such as countries, which learn from each other.",
+        {
+            "problem": SettingDoc(
+                "name of a model", "bernoulli-bandit, gaussian-bandit or poisson-bandit."
+            ),
+            "arms": ARMS,
+        },
+        example={"problem": "bernoulli-bandit", "arms": ["red", "blue"]},
+        observation=1,
+        feedback="as for the bandit",
+        situation="de",
+    )
 
     def __init__(self, problem: Any, family: Learned) -> None:
         self.problem, self.family = problem, family
@@ -384,6 +398,13 @@ class Pooled:
         """Return a world with these true parameters: that of one segment."""
         world: ArmsEnvironment = self.problem.environment(truth)
         return world
+
+    def settings(self) -> dict[str, Any]:
+        """Return the kind of the bandit and its arms; it has no prior."""
+        kind = kind_of(self.problem)
+        if kind is None:
+            raise MissingCapability(f"{self.problem!r} cannot be stored: its family is code")
+        return {"problem": kind.name, "arms": list(self.problem.labels)}
 
     def changing(self, **options: Any) -> Any:
         """Raise MissingCapability: segments that change are not supported."""

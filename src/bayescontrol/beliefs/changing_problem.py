@@ -187,6 +187,13 @@ class Changing:
             "first changing(...)"
         )
 
+    def pooled(self) -> Any:
+        """Raise MissingCapability: segments that change are not supported."""
+        raise MissingCapability(
+            f"{self!r} cannot be pooled: use pooled() without changing(), or a changing bandit for "
+            "each segment"
+        )
+
     def settings(self) -> dict[str, Any]:
         """Return the kind and the settings of the static problem, and the options."""
         kind = kind_of(self.problem)

@@ -38,6 +38,7 @@ from bayescontrol._support.saved import (
     checked_array,
     damaged,
     declare,
+    part_of,
 )
 from bayescontrol.beliefs.particles import Event, History
 from bayescontrol.beliefs.weights import Weights, as_log_likelihoods
@@ -100,7 +101,7 @@ def stack_draws(idata: Any, var_names: str | Sequence[str] | None = None) -> dic
     return stacked
 
 
-def _checked(draws: Draws) -> Draws:
+def checked_draws(draws: Draws) -> Draws:
     """Return a copy of the draws that cannot be changed; raise InvalidPrior if they are invalid."""
     if not isinstance(draws, Mapping):
         return _checked_array(draws, "draws")
@@ -201,13 +202,24 @@ class _DrawsField(Field):
         arrays |= {f"{self.name}{n}": v.copy() for n, v in _by_name(self.value(owner)).items()}
 
     def read(self, owner: Any, arrays: Arrays) -> Draws:
-        """Return the saved draws: the same variables and as many draws as the belief has."""
+        """Return the saved draws of the same variables; a refit may have changed their number."""
         mine = self.value(owner)
         saved = {
-            name: checked_array(arrays, self.name + name, v.dtype, v.shape)
+            name: checked_array(arrays, self.name + name, v.dtype, (None, *v.shape[1:]))
             for name, v in _by_name(mine).items()
         }
-        return _checked(saved if isinstance(mine, dict) else saved["draws"])
+        return checked_draws(saved if isinstance(mine, dict) else saved["draws"])
+
+
+class _WeightsField(Part):
+    """The weights of as many draws as were saved."""
+
+    def read(self, owner: Any, arrays: Arrays) -> Weights:
+        """Return the saved weights."""
+        size = len(checked_array(arrays, "mantissa", np.float64, (None,), finite=False))
+        weights = Weights(np.ones(max(size, 1)))
+        weights.load(part_of(arrays, self.name))
+        return weights
 
 
 class DrawsBelief(Saved):
@@ -244,7 +256,7 @@ class DrawsBelief(Saved):
     saved_fields = declare(
         Fixed("keep_events", lambda belief: str(belief._keep_events)),
         _DrawsField("draws/", "_draws"),
-        Part("", "_weights"),
+        _WeightsField("", "_weights"),
         Number("count", least=0),
         Number("contained", least=0),
         Number("drawn", least=-1),
@@ -307,7 +319,7 @@ class DrawsBelief(Saved):
 
     def _as_draws(self, draws: Any) -> Draws:
         """Return a copy of the draws; raise InvalidPrior if they are invalid."""
-        return _checked(draws)
+        return checked_draws(draws)
 
     # -- the Belief protocol ------------------------------------------------------------
 
@@ -381,7 +393,7 @@ class DrawsBelief(Saved):
         if not self._keep_events:
             raise MissingCapability(
                 "this belief keeps no events (keep_events=False) and cannot replay them: create a "
-                "new belief from the new draws; a durable agent needs a new log for them"
+                "new belief from the new draws, or use `refit` of the durable agent"
             )
         n: Any = through
         is_integer = isinstance(n, int | np.integer) and not isinstance(n, bool)
@@ -390,6 +402,18 @@ class DrawsBelief(Saved):
                 f"through={through!r}: give the number of events that the new draws contain, from "
                 f"{self.contained} to {self.count}; earlier events are not stored"
             )
+        self.replace_draws(draws, self._history[n - self.contained :], log_weights)
+
+    def replace_draws(
+        self,
+        draws: ArrayLike | Mapping[str, ArrayLike],
+        later: Sequence[Event],
+        log_weights: ArrayLike | None = None,
+    ) -> None:
+        """Replace the draws, and learn the last observations, `later`, which they do not contain.
+
+        `refit` and durable agents call this. An error changes nothing.
+        """
         new = self._as_draws(draws)
         before, after = _by_name(self._draws), _by_name(new)
         if {k: v.shape[1:] for k, v in before.items()} != {
@@ -400,11 +424,11 @@ class DrawsBelief(Saved):
                 f"{_shapes(before)}: give the same variables with the same shapes"
             )
         weights = _starting_weights(len(next(iter(after.values()))), log_weights)
-        later = self._history[n - self.contained :]
         for event in later:
             self._reweigh(weights, new, event)
-        self._draws, self._weights, self._history = new, weights, later
-        self.contained, self.drawn = int(n), -1
+        self._draws, self._weights = new, weights
+        self._history = list(later) if self._keep_events else []
+        self.contained, self.drawn = self.count - len(later), -1
 
     # -- queries -------------------------------------------------------------------------
 
@@ -462,8 +486,9 @@ class DrawsBelief(Saved):
     # -- saving and display ---------------------------------------------------------------
 
     def _check_state(self, new: SimpleNamespace) -> None:
-        if new.drawn >= len(self):
-            raise damaged(f"draw {new.drawn} was drawn, but there are {len(self)}")
+        sizes = {len(v) for v in _by_name(new._draws).values()}
+        if sizes != {len(new._weights)} or new.drawn >= len(new._weights):
+            raise damaged(f"{sizes} draws, {len(new._weights)} weights, draw {new.drawn} was drawn")
         stored = new.count - new.contained if self._keep_events else 0
         if len(new._history) != stored or new.contained > new.count:
             raise damaged(

@@ -6,7 +6,7 @@ agent.observe(d.id, o)      # in any order, twice, days later, or never
 """
 
 from bayescontrol.durable.agent import DurableAgent, Explanation, open_agent
-from bayescontrol.durable.events import Created, Decided, Decision, Observed
+from bayescontrol.durable.events import Created, Decided, Decision, Observed, Refitted
 from bayescontrol.durable.log import DamagedSnapshot, Log, LogStore, SnapshotNotKept, open_store
 from bayescontrol.durable.models import Model, named_model
 from bayescontrol.durable.replay import Replay, export_log, read_log, replay
@@ -25,6 +25,7 @@ __all__ = [
     "Model",
     "Observe",
     "Observed",
+    "Refitted",
     "Replay",
     "SnapshotNotKept",
     "export_log",

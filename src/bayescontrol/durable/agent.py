@@ -29,7 +29,7 @@ from bayescontrol.durable.fold import Decisions, Fold, fold_log, require_no_drif
 from bayescontrol.durable.log import Log, LogStore, SnapshotNotKept, open_store, require_usable
 from bayescontrol.durable.models import KINDS, Model, as_logged, as_model, model_of
 from bayescontrol.durable.plain import as_stored
-from bayescontrol.durable.turn import Act, Observe, Turn
+from bayescontrol.durable.turn import Act, Observe, Refit, Turn
 from bayescontrol.schedules import Schedule, every_step
 from bayescontrol.seeding import Stream, as_seed
 
@@ -135,6 +135,24 @@ class DurableAgent(AbstractContextManager["DurableAgent"]):
         """
         return bool(self._submit(Observe(id, o)))
 
+    def refit(self, draws: Any, *, through: int, log_weights: Any = None) -> int:
+        """Log the posterior draws of a new fit and use them; return the number of the event.
+
+        For models of draws, such as `DrawsBandit`. The fit contains the observations up to event
+        `through`, the `head` when its data were read; later ones are learned again. The `draws` and
+        `log_weights` are those of `DrawsBelief.refit`. An error changes nothing.
+
+        >>> from bayescontrol import BernoulliBandit
+        >>> from bayescontrol.bandits import DrawsBandit
+        >>> from bayescontrol.durable import open_agent
+        >>> shop = DrawsBandit(BernoulliBandit(["red", "blue"]), [[0.2, 0.6], [0.8, 0.7]])
+        >>> with open_agent("sqlite:///:memory:", "shop", shop) as agent:
+        ...     fitted, _ = agent.head, agent.observe(agent.act(), 1)
+        ...     agent.refit([[0.3, 0.6], [0.7, 0.7], [0.8, 0.6]], through=fitted)
+        4
+        """
+        return int(self._submit(Refit(draws, through, log_weights)))
+
     def handle(self, requests: Sequence[Request]) -> None:
         """Handle many `Act` and `Observe` in one commit; set the result or the error of each.
 
@@ -155,7 +173,7 @@ class DurableAgent(AbstractContextManager["DurableAgent"]):
         """Write one batch at a time, and store a snapshot if one is due."""
         with self._writing:
             self._require_open()
-            requests = [r for r in batch if isinstance(r, Act | Observe)]
+            requests = [r for r in batch if isinstance(r, Act | Observe | Refit)]
             done = not requests
             try:
                 while not done:  # repeat if another process appended first
@@ -168,7 +186,7 @@ class DurableAgent(AbstractContextManager["DurableAgent"]):
                 with suppress(Warning):  # the requests succeed even if warnings are errors
                     self._try_snapshot()
 
-    def _take_turn(self, requests: Sequence[Act | Observe]) -> bool:
+    def _take_turn(self, requests: Sequence[Act | Observe | Refit]) -> bool:
         """Write a batch; return False if another process appended first: then call this again."""
         with self._guard:
             self._catch_up()

@@ -19,7 +19,9 @@ import numpy as np
 from bayescontrol._arrays import Arrays
 from bayescontrol._mode_queries import has
 from bayescontrol._support.values import format_name, pack, unpack
+from bayescontrol.beliefs.draws import DrawsBelief
 from bayescontrol.beliefs.finite import FiniteBelief
+from bayescontrol.beliefs.particles import Event
 from bayescontrol.durable.plain import as_plain, short_repr
 from bayescontrol.errors import (
     BadEvidence,
@@ -215,6 +217,16 @@ class Driver:
             self.agent.learn(x, a, o)
         else:
             self.agent.observe(a, o)
+
+    def refit(self, draws: Any, later: list[Event], log_weights: Any) -> None:
+        """Replace the posterior draws of the belief, and learn the later steps (x, a, o)."""
+        belief = getattr(self.agent, "belief", None)
+        if not isinstance(belief, DrawsBelief):
+            raise MissingCapability(
+                f"{self.agent!r} cannot be refitted: only models of draws can, such as DrawsBandit"
+            )
+        self._cache.clear()
+        belief.replace_draws(draws, later, log_weights)
 
     def save(self) -> Arrays:
         """Return the state as named arrays, without the last mode unless draws change the agent."""

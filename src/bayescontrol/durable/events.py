@@ -3,6 +3,7 @@
     created    the model by name, version and settings; the seed
     decided    in situation x the action a was chosen, with probability p
     observed   o is the observation of decision n
+    refitted   posterior draws of a new fit, which contains the observations up to event `through`
 
 The belief is a fold of the log: the prior, conditioned on the observations in order. Decision n is
 a function of the events before it and of the random stream (seed, n), so every action can be drawn
@@ -70,7 +71,21 @@ class Observed(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     time: float
 
 
-Event: TypeAlias = Created | Decided | Observed
+class Refitted(msgspec.Struct, frozen=True, kw_only=True):
+    """The draws of a new fit, which contains the observations up to event `through`.
+
+    >>> Refitted(seq=4, through=3, draws=[0.2, 0.7], log_weights=None, time=0.0).through
+    3
+    """
+
+    seq: int
+    through: int
+    draws: Any
+    log_weights: Any
+    time: float
+
+
+Event: TypeAlias = Created | Decided | Observed | Refitted
 #: {b: P(b | past, x)}
 Probabilities: TypeAlias = Mapping[Any, float]
 
@@ -165,7 +180,9 @@ class _ObservedBody(msgspec.Struct, gc=False):
 #: The factors of seq and n in the checksum: two large primes (of xxHash), to spread their bits.
 _SEQ_FACTOR, _N_FACTOR = 2654435761, 2246822519
 #: The first four letters of each kind as a number, for the checksum.
-_KIND_CODES: Final = {"created": 0x63726561, "decided": 0x64656369, "observed": 0x6F627365}
+_KIND_CODES: Final = {
+    "created": 0x63726561, "decided": 0x64656369, "observed": 0x6F627365, "refitted": 0x72656669
+}  # fmt: skip
 _encode: Final = msgspec.json.Encoder().encode
 _decode_decided: Final = msgspec.json.Decoder(_DecidedBody).decode
 _decode_observed: Final = msgspec.json.Decoder(_ObservedBody).decode
@@ -193,6 +210,10 @@ def encode_row(event: Event) -> Row:
     elif type(event) is Observed:
         kind, n = "observed", event.n
         body = _ObservedBody(as_plain(event.o, "the observation"), event.time)
+    elif type(event) is Refitted:
+        kind = "refitted"
+        fit = {"draws": event.draws, "log_weights": event.log_weights}
+        body = {"through": event.through, "fit": as_plain(fit, "the draws"), "time": event.time}
     else:
         assert isinstance(event, Created)
         kind = "created"
@@ -223,9 +244,12 @@ def decode_row(row: Row, log: str | None = None) -> Event:
             d = _decode_decided(payload)
             x, a = from_plain(d.x), from_plain(d.a)
             return Decided(seq=seq, x=x, a=a, p=d.p, key=key, time=d.time)
+        if kind == "refitted":
+            fields = _decode_object(payload)
+            return msgspec.convert(fields | from_plain(fields["fit"]) | {"seq": seq}, Refitted)
         if kind == "created":
             return _as_created(seq, payload)
-    except (ValueError, RecursionError, TypeError, AttributeError) as error:
+    except (ValueError, RecursionError, TypeError, AttributeError, KeyError) as error:
         raise damaged_error(log, f"event {seq} cannot be read ({error})") from None
     raise damaged_error(log, f"event {seq} has the unknown kind {kind!r}")
 
@@ -317,6 +341,9 @@ def check_history(events: Iterable[Event], start: int | None = 1) -> Iterator[Ev
             unobserved.add(event.seq)
             if event.key is not None:
                 keys.add(event.key)
+        elif type(event) is Refitted:
+            if not 1 <= event.through < event.seq:
+                raise DamagedLog(f"event {event.seq} contains the later event {event.through}")
         elif event.seq != 1:
             raise DamagedLog(f"event {event.seq}: only the first event creates a log")
         yield event

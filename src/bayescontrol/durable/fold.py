@@ -17,9 +17,18 @@ from typing import Any, Final, TypeVar
 import numpy as np
 
 from bayescontrol._arrays import Arrays
+from bayescontrol.beliefs.particles import Event as Step
 from bayescontrol.durable import events
 from bayescontrol.durable.driver import Driver
-from bayescontrol.durable.events import Created, Decided, Decision, Event, Observed, Probabilities
+from bayescontrol.durable.events import (
+    Created,
+    Decided,
+    Decision,
+    Event,
+    Observed,
+    Probabilities,
+    Refitted,
+)
 from bayescontrol.durable.log import DamagedSnapshot, Log, Row, Snapshot, damaged_error
 from bayescontrol.durable.models import KINDS, Model
 from bayescontrol.durable.plain import as_stored, same_value, short_repr
@@ -52,6 +61,8 @@ class Decisions:
         # Numbers of recent events: the observation of each decision, the decision with each key.
         self._observed: dict[int, int] = {}
         self._keys: dict[str | None, int] = {}
+        # Without a log: all observations.
+        self._observations: list[Observed] = []
 
     def put(self, decision: Decided) -> None:
         """Add a new decision; raise `DamagedLog` if another decision has the same key."""
@@ -136,7 +147,17 @@ class Decisions:
             first = 0 if known is None else known.seq
         if first != seq:
             raise damaged_error(self._name, f"events {first} and {seq} both observe decision {n}")
+        if self._log is None:
+            self._observations.append(event)
         return decision
+
+    def steps(self, after: int, stop: int) -> list[Step]:
+        """Return (x, a, o) of the observations after event `after`, up to event `stop`."""
+        history: Iterable[Event] = self._observations
+        if self._log is not None:
+            history = events.read_events(self._log, after + 1, stop)
+        observed = [e for e in history if isinstance(e, Observed) and after < e.seq <= stop]
+        return [((d := self.get(e.n)).x, d.a, e.o) for e in observed]
 
 
 class Fold:
@@ -193,6 +214,11 @@ class Fold:
         self.driver.learn(x, a, event.o, event.n)
         self.seq, self.due = event.seq, 0
 
+    def take_refit(self, event: Refitted, later: list[Step]) -> None:
+        """Fold the draws of a new fit, which does not contain the steps `later`."""
+        self.driver.refit(event.draws, later, event.log_weights)
+        self.seq = event.seq
+
     def take(
         self, history: Iterable[Event], decisions: Decisions, check_from: float = math.inf
     ) -> None:
@@ -211,6 +237,8 @@ class Fold:
             elif type(event) is Decided:
                 put(event)
                 self.take_decision(event, draw=event.seq >= draw_from)
+            elif type(event) is Refitted:
+                self.take_refit(event, decisions.steps(event.through, event.seq - 1))
             else:
                 raise DamagedLog(f"event {event.seq}: only the first event creates a log")
 

@@ -48,7 +48,7 @@ class Row(NamedTuple):
     """One event as a store keeps it."""
 
     seq: int  #: its position in the log, from 1
-    kind: str  #: "created", "decided" or "observed"
+    kind: str  #: "created", "decided", "observed" or "refitted"
     n: int | None  #: for an observation: the seq of its decision
     key: str | None  #: for a decision: the caller's idempotency key
     payload: bytes

@@ -18,6 +18,7 @@ from typing import Any, ClassVar, Final, NamedTuple
 from bayescontrol import bandits, schedules
 from bayescontrol._support.description import ModelKind, kind_of
 from bayescontrol._support.temperature import as_temperature, with_temperature
+from bayescontrol.bandits.roster import Arms
 from bayescontrol.beliefs.change_points import HAZARDS
 from bayescontrol.beliefs.changing_problem import Changing
 from bayescontrol.durable.driver import Driver
@@ -52,7 +53,11 @@ class ChangingModel(Changing):
     ) -> None:
         problem_class: Any = KINDS.get(problem)
         if not hasattr(problem_class, "changing"):
-            possible = [name for name, each in KINDS.items() if hasattr(each, "changing")]
+            possible = [
+                name
+                for name, each in KINDS.items()
+                if hasattr(each, "changing") and each is not PooledModel
+            ]
             raise InvalidTable(f"problem={problem!r}: expected one of {', '.join(possible)}")
         options = {"per_arm": True} if per_arm else {}  # a plant has no arms, and no such option
         changing = problem_class(**settings).changing(
@@ -61,10 +66,28 @@ class ChangingModel(Changing):
         vars(self).update(vars(changing))
 
 
+def _bandit_class(problem: str) -> Any:
+    """Return the class of bandits with independent arms that has this stored name."""
+    bandit: Any = KINDS.get(problem)
+    if bandit not in bandits.FAMILIES:
+        possible = [family.model_kind.name for family in bandits.FAMILIES]
+        raise InvalidTable(f"problem={problem!r}: expected one of {', '.join(possible)}")
+    return bandit
+
+
+class PooledModel(bandits.Pooled):
+    """A pooled bandit from its stored settings."""
+
+    model_kind: ClassVar[ModelKind] = bandits.Pooled.model_kind
+
+    def __init__(self, problem: str, arms: Arms) -> None:
+        vars(self).update(vars(_bandit_class(problem)(arms).pooled()))
+
+
 class DrawsModel(bandits.DrawsBandit):
     """A bandit with draws from its stored settings. Its belief keeps no events: the log has them.
 
-    Therefore it cannot be refitted: new draws are another model, which needs a new log.
+    `DurableAgent.refit` replaces the draws.
     """
 
     model_kind: ClassVar[ModelKind] = bandits.DrawsBandit.model_kind
@@ -76,11 +99,7 @@ class DrawsModel(bandits.DrawsBandit):
         draws: Sequence[Sequence[float]],
         log_weights: Sequence[float] | None = None,
     ) -> None:
-        bandit: Any = KINDS.get(problem)
-        if bandit not in bandits.FAMILIES:
-            possible = [family.model_kind.name for family in bandits.FAMILIES]
-            raise InvalidTable(f"problem={problem!r}: expected one of {', '.join(possible)}")
-        super().__init__(bandit(**settings), draws, log_weights)
+        super().__init__(_bandit_class(problem)(**settings), draws, log_weights)
 
     def agent(
         self, *, schedule: Schedule = every_step, temperature: float = 1.0
@@ -104,6 +123,7 @@ _PROBLEMS: Final[tuple[Any, ...]] = (
     LinearQuadratic,
     ChangingModel,
     DrawsModel,
+    PooledModel,
 )
 #: The problem classes by the stored names of their kinds.
 KINDS: Final[Mapping[str, Any]] = {problem.model_kind.name: problem for problem in _PROBLEMS}

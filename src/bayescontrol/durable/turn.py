@@ -5,8 +5,8 @@
     adopt      the copy replaces the fold
 
 An `Act` becomes an event `decided`, drawn from the fold of all events before it. An `Observe`
-becomes an event `observed`. If the agent accepts late feedback, decisions come first: they share
-one posterior, so the action probabilities are computed once.
+becomes an event `observed`, a `Refit` an event `refitted`. If the agent accepts late feedback,
+decisions come first: they share one posterior, so the action probabilities are computed once.
 """
 
 import time
@@ -14,6 +14,8 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from bayescontrol import errors
+from bayescontrol._arrays import as_numbers
+from bayescontrol.beliefs.draws import checked_draws
 from bayescontrol.durable import events
 from bayescontrol.durable.committer import Request
 from bayescontrol.durable.fold import Decisions, Fold
@@ -23,7 +25,7 @@ from bayescontrol.durable.plain import as_stored, same_value, short_repr
 #: Errors in a request that are found before the agent draws or learns: nothing must be undone.
 _REQUEST_ERRORS: Final = (
     *(errors.BadSituation, errors.ConflictingFeedback, errors.ConflictingKey),
-    *(errors.DamagedLog, errors.FeedbackDue, errors.UnknownDecision),
+    *(errors.DamagedLog, errors.FeedbackDue, errors.InvalidRequest, errors.UnknownDecision),
 )
 
 
@@ -61,6 +63,23 @@ class Observe(Request):
         self.id, self.n, self.o = id, events.decision_number(id), as_stored(o, "the observation")
 
 
+class Refit(Request):
+    """Replace the posterior draws by those of a fit that contains the log up to event `through`.
+
+    >>> Refit([[0.2, 0.7]], 12, None).through
+    12
+    """
+
+    __slots__ = ("draws", "log_weights", "through")
+
+    def __init__(self, draws: Any, through: int, log_weights: Any) -> None:
+        super().__init__()
+        if log_weights is not None:
+            log_weights = as_numbers(log_weights, "log_weights", errors.InvalidPrior)
+        self.draws = as_stored(checked_draws(draws), "the draws")
+        self.through, self.log_weights = through, as_stored(log_weights, "log_weights")
+
+
 class _Rejected(Exception):
     """The agent raised the error in `args`; the copy of the fold may have changed halfway."""
 
@@ -76,14 +95,14 @@ class Turn:
         self._name, self._before, self._decisions = name, fold, decisions
         self._late_feedback = fold.driver.accepts_late_feedback
 
-    def compute(self, requests: Sequence[Act | Observe]) -> None:
+    def compute(self, requests: Sequence[Act | Observe | Refit]) -> None:
         """Compute the rows of all requests except those that have an error."""
         try:
             self._compute(requests, isolate=False)
         except _Rejected:  # repeat all requests, and undo those that the agent rejects
             self._compute(requests, isolate=True)
 
-    def _compute(self, requests: Sequence[Act | Observe], *, isolate: bool) -> None:
+    def _compute(self, requests: Sequence[Act | Observe | Refit], *, isolate: bool) -> None:
         """Compute the rows of the requests, starting from the fold before this turn.
 
         If the agent rejects a request, raise `_Rejected`. With `isolate`, copy the agent before
@@ -109,7 +128,12 @@ class Turn:
             if isolate and (driver.draws_change or type(request) is not Act):
                 self.fold.driver = driver.copy()
             try:
-                result = self._act(request) if isinstance(request, Act) else self._observe(request)
+                if isinstance(request, Act):
+                    result: Any = self._act(request)
+                elif isinstance(request, Observe):
+                    result = self._observe(request)
+                else:
+                    result = self._refit(request)
             except _REQUEST_ERRORS as error:
                 request.error = error
             except _Rejected as rejected:
@@ -208,6 +232,30 @@ class Turn:
             raise _Rejected(_observation_error(error, n, o)) from error
         self.observations[n] = learned
         return True
+
+    def _refit(self, request: Refit) -> int:
+        """Replace the draws and add the row; return the number of the event."""
+        through, before = request.through, self._before.seq
+        if type(through) is not int or not 1 <= through <= before:
+            raise errors.InvalidRequest(
+                f"through={through!r}: give the number of the last event that the draws contain, "
+                f"from 1, which is none, to {before}"
+            )
+        self._copy_once()
+        event = events.Refitted(
+            seq=self.fold.seq + 1, through=through, draws=request.draws,
+            log_weights=request.log_weights, time=self._time,
+        )  # fmt: skip
+        later = self._decisions.steps(through, before)
+        for observed in self.observations.values():  # of this turn
+            d = self._decisions.get(observed.n)
+            later.append((d.x, d.a, observed.o))
+        try:
+            self.fold.take_refit(event, later)
+            self.rows.append(events.encode_row(event))
+        except Exception as error:
+            raise _Rejected(error) from error
+        return event.seq
 
     def _require_same_decision(self, given: events.Decision, logged: events.Decided) -> None:
         """Raise `UnknownDecision` if `given` is a decision of another log with the same id."""

@@ -121,7 +121,8 @@ def log_gamma_function(x: float) -> float:
         x += 1.0
     z = 1.0 / (x * x)
     series = S1 + z * (S2 + z * (S3 + z * (S4 + z * (S5 + z * (S6 + z * S7)))))
-    return (x - 0.5) * log(x) - x + HALF_LOG_2PI + series / x - log(shift)
+    result = (x - 0.5) * log(x) - x + HALF_LOG_2PI + series / x
+    return result if shift == 1.0 else result - log(shift)
 
 
 @leaf

@@ -84,8 +84,18 @@ def weigh_arm(kind: int, T: FloatArray, grid: FloatArray, evidence: FloatArray) 
     >>> evidence.round(6), round(math.log(0.5), 6)
     (array([-0.693147]), -0.693147)
     """
+    last, log_gamma_last = 0.0, 0.0
     for h in range(grid.shape[0]):
-        evidence[h] = log_normaliser(kind, grid[h, 0] + T[0], grid[h, 1] + T[1]) - grid[h, 2]
+        a, b = grid[h, 0] + T[0], grid[h, 1] + T[1]
+        # Neighbours in the grid share α + β, or the shape of gamma distributions.
+        common = (grid[h, 0] + grid[h, 1]) + (T[0] + T[1]) if kind == BERNOULLI else a
+        if common != last:
+            last, log_gamma_last = common, log_gamma_function(common)
+        if kind == BERNOULLI:
+            log_z = log_gamma_function(a) + log_gamma_function(b) - log_gamma_last
+        else:
+            log_z = log_gamma_last - a * log(b)
+        evidence[h] = log_z - grid[h, 2]
 
 
 @leaf
@@ -271,6 +281,8 @@ def draw_action(
 ) -> int:  # fmt: skip
     """Draw h and m_j of each active arm; return arg max_j m_j. `drawn` is scratch for the m_j.
 
+    Python code passes `tuple(group)`: a plain tuple is recognised 1 us faster than a named one.
+
     >>> import numpy as np
     >>> from bayescontrol.seeding import Stream
     >>> T, rows, w = np.array([[1.0, 99.0], [99.0, 1.0]]), np.empty((2, 2)), np.ones(1)
@@ -278,34 +290,43 @@ def draw_action(
     >>> draw_action(group, np.arange(2), np.empty(2), Stream(1).state)
     1
     """
-    draw_rows(group, rng_state, temperature)
-    kind = GAUSSIAN if group.kind == NORMAL_GAMMA else group.kind
-    return draw_from_rows(kind, group.constants, group.rows, active, drawn, rng_state)
+    g = Group(*group)
+    draw_rows(g, rng_state, temperature)
+    kind = GAUSSIAN if g.kind == NORMAL_GAMMA else g.kind
+    return draw_from_rows(kind, g.constants, g.rows, active, drawn, rng_state)
 
 
 @leaf
-def learn(group: Group, j: int, r: float) -> bool:
+def learn(
+    kind: int,
+    constants: FloatArray,
+    statistics: FloatArray,
+    grid: FloatArray,
+    evidence: FloatArray,
+    j: int,
+    r: float,
+) -> bool:
     """Update arm j with the reward r; return False, with nothing changed, if a sum overflows.
 
+    The first arguments are the fields of `Group` that change, and those that this needs.
+
     >>> import numpy as np
-    >>> T, rows, w = np.zeros((2, 2)), np.empty((2, 2)), np.empty(1)
-    >>> evidence = np.zeros((2, 1))
-    >>> group = Group(BERNOULLI, w, T, np.array([[1.0, 1.0, 0.0]]), evidence, w, T, rows)
-    >>> learn(group, 1, 1.0)
+    >>> T, evidence = np.zeros((2, 2)), np.zeros((2, 1))
+    >>> learn(BERNOULLI, np.empty(0), T, np.array([[1.0, 1.0, 0.0]]), evidence, 1, 1.0)
     True
     >>> T.tolist(), evidence.round(6).tolist()
     ([[0.0, 0.0], [1.0, 0.0]], [[0.0], [-0.693147]])
     """
-    T = group.statistics[j]
+    T = statistics[j]
     a, b, c = T[0], T[1], T[T.size - 1]
-    learn_row(group.kind, group.constants, T, r)
+    learn_row(kind, constants, T, r)
     if not abs(T[0]) + abs(T[1]) + abs(T[T.size - 1]) < math.inf:  # also if one is NaN
         T[0], T[1], T[T.size - 1] = a, b, c
         if T.size == 4:
             T[2] = 0.5 * b
         return False
-    if group.kind != NORMAL_GAMMA:
-        weigh_arm(group.kind, T, group.grid, group.evidence[j])
+    if kind != NORMAL_GAMMA:
+        weigh_arm(kind, T, grid, evidence[j])
     return True
 
 
@@ -337,7 +358,7 @@ def interact(
     for t in range(actions.size):
         a = draw_action(group, active, drawn, p, temperature)
         r = respond(group.kind, group.constants, truth[a], q)
-        learn(group, a, r)
+        learn(*group[:5], a, r)
         actions[t], rewards[t] = a, r
 
 
@@ -400,7 +421,7 @@ def learn_in_segment(pools: Pools, a: int, s: int, r: float) -> None:
     >>> T[1].tolist(), evidence[1].round(6).ravel().tolist()
     ([[0.0, 0.0], [0.0, 0.0], [1.0, 0.0]], [0.0, 0.0, -0.693147])
     """
-    learn(_group_of(pools, a), s, r)
+    learn(pools.kind, pools.constants, pools.statistics[a], pools.grid, pools.evidence[a], s, r)
     weigh_pool(pools, a)
 
 

@@ -50,10 +50,8 @@ from bayescontrol.kernels.posteriors import (
 )
 from bayescontrol.kernels.regression import dot
 
-#: At most e^-T of the mass of an arm is omitted on either side.
-T = 34.0
-#: The allowed error of a panel.
-EPSILON = 1e-14
+#: The allowed error of a panel, and the logarithm of the mass that is omitted on either side.
+EPSILON, T = 1e-14, 34.0
 #: A panel with a mode in it is at most MAX_SCALES scales wide, and no arm falls by more than
 #: e^-MAX_FALL from its middle to its end, so that the nodes resolve it.
 MAX_SCALES, MAX_FALL = 2.5, 60.0
@@ -140,8 +138,10 @@ def gauss_error(f: FloatArray) -> float:
 
 
 @leaf
-def fill_rows(components: Components) -> float:
+def fill_rows(components: Components, T: float = T) -> float:
     """Fill the rows of all components and arms; return the point below which some F_j is 0.
+
+    At most e^-T of the mass of an arm is omitted on either side.
 
     >>> one, rows, arms = np.ones(2), np.empty((2, K)), np.empty((2, K))
     >>> low = fill_rows(Components(NORMAL, 0.0 * one, one, one, np.arange(3), one, rows, arms))
@@ -353,8 +353,6 @@ DONE, FAILED, INVALID = 0, 1, 2
 #: `best` needs scratch of shape (ROWS · components + MORE_ROWS, NODES).
 ROWS, MORE_ROWS, NODES = 6, 3, K
 
-#: The allowed deviation of the sum of all probabilities from 1.
-TOTAL = 1e-12
 #: The limit of panels: some tens are needed, hundreds if scales differ by many orders.
 MAX_PANELS = 10_000
 #: For a smaller ν, quantiles of Student's distribution overflow.
@@ -379,12 +377,13 @@ def _root(x: float) -> float:
 @leaf
 def best(
     kind: int, a: FloatArray, b: FloatArray, nu: FloatArray, first: IntArray, p: FloatArray,
-    P: FloatArray, scratch: FloatArray,
+    P: FloatArray, scratch: FloatArray, epsilon: float = EPSILON,
 ) -> int:  # fmt: skip
     """Write P(arm i is best) to P[i]; return DONE, or the reason of failure with P unchanged.
 
     The parameters are those of `posteriors`, one for each component; `nu` is for Student's
-    distribution. p are the probabilities of the components of each arm.
+    distribution. p are the probabilities of the components of each arm. `epsilon` is the allowed
+    error of a panel; the sum of all probabilities differs from 1 by at most 100 times as much.
 
     >>> import numpy as np
     >>> from bayescontrol.kernels.posteriors import BETA
@@ -402,14 +401,15 @@ def best(
     D, S, node_scratch = scratch[5 * N + M], scratch[5 * N + M + 1], scratch[5 * N + M + 2]
     nodes = Nodes(f, F, part, total, D, S, node_scratch)
     components = Components(kind, a, b, nu, first, p, rows, arms)
-    low = rounded_up(fill_rows(components))
+    low = rounded_up(fill_rows(components, T + log(EPSILON / epsilon)))
     total[:] = 0.0
     y = low
     for j in range(N):
         y = max(y, arms[j, HIGH])
-    epsilon = EPSILON + 4e-16 * N
+    least_product, most_deviation = epsilon, 100.0 * epsilon
+    epsilon += 4e-16 * N
     w, panels, product = y - low, 0, 1.0
-    while y > low and product > EPSILON:
+    while y > low and product > least_product:
         panels += 1
         right = y
         left = place_panel(components, max(y - w, low), y)
@@ -434,7 +434,7 @@ def best(
     for j in range(N):
         arms[j, MASS] = max(dot(WEIGHT, total[j]), 0.0)
         sum_P += arms[j, MASS]
-    if not abs(sum_P - 1.0) <= TOTAL:
+    if not abs(sum_P - 1.0) <= most_deviation:
         return FAILED
     for j in range(N):
         P[j] = arms[j, MASS] / sum_P
@@ -444,7 +444,7 @@ def best(
 @leaf
 def best_of_each(
     kind: int, a: FloatArray, b: FloatArray, nu: FloatArray, first: IntArray, p: FloatArray,
-    P: FloatArray, scratch: FloatArray,
+    P: FloatArray, scratch: FloatArray, epsilon: float = EPSILON,
 ) -> tuple[int, int]:  # fmt: skip
     """Run `best` on each row and stop at the first failure.
 
@@ -458,7 +458,7 @@ def best_of_each(
     ((0, 1), array([[0.5, 0.5], [0. , 1. ]]))
     """
     for i in range(a.shape[0]):
-        status = best(kind, a[i], b[i], nu[i], first, p, P[i], scratch)
+        status = best(kind, a[i], b[i], nu[i], first, p, P[i], scratch, epsilon)
         if status != DONE:
             return status, i
     return DONE, a.shape[0] - 1

@@ -368,6 +368,8 @@ class _Evaluation:
                 self._take_decision(event)
             elif isinstance(event, Observed):
                 self._take_observation(event)
+            elif self._replayer is not None:
+                self._replayer.take(event)
         if not self._weights:
             raise errors.InvalidRequest(
                 f"the log has {len(self._pending)} decisions and no observation: there is nothing "

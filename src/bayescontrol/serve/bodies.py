@@ -254,7 +254,7 @@ def requested_model(name: str, plain: Mapping[str, Any], models: Mapping[str, Mo
     _require_known(kind, settings)
     _require_small(kind, settings)
     try:
-        if "problem" in kind.settings and settings["problem"] in KINDS:  # also the problem inside
+        if "settings" in kind.settings and settings["problem"] in KINDS:  # also the problem inside
             _require_small(KINDS[settings["problem"]].model_kind, settings["settings"])
         schedule = restored_schedule(settings.pop("schedule", ["every_step"]), kind)
         temperature = settings.pop("temperature", 1.0)

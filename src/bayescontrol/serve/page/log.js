@@ -45,7 +45,7 @@ class Log {
     const event = parsed(line);
     if (event === undefined) throw new BadLog(`line ${this.lines} is not JSON: ${line.slice(0, 40)}`);
     const { seq, kind } = event ?? {};
-    const add = { created: this.begin, decided: this.decide, observed: this.observe }[kind];
+    const add = { created: this.begin, decided: this.decide, observed: this.observe, refitted: () => {} }[kind];
     if (!Number.isInteger(seq) || !add) {
       throw new BadLog(`line ${this.lines} is not an event of a log: seq is ${label(seq)}, kind is ${label(kind)}`);
     }
