@@ -158,6 +158,18 @@ def test_actions_are_drawn_with_their_probabilities() -> None:
         assert abs(count - n * p) < 4 * math.sqrt(n * p * (1 - p))
 
 
+def test_a_start_that_was_ruled_out_does_not_hide_the_others() -> None:
+    """Only starts with probability 0, as a double, explain the last reward of arm 0."""
+    belief: Any = GaussianBandit(2, sd=2.0**-7, prior=(0, 0.5)).changing().belief()
+    for arm, reward in [(0, 40.0), (1, 0.0)] * 10 + [(1, 2.0)] * 3:
+        belief.observe(None, arm, reward)
+    assert belief.starts()[0] == 0.0
+    assert math.isfinite(belief.log_predictive(None, 0, 40.0))
+    belief.observe(None, 0, 40.0)
+    assert math.isfinite(belief.log_evidence)
+    assert belief.posterior().sum() == pytest.approx(1.0)
+
+
 def test_without_hazard_the_belief_is_static() -> None:
     bandit = BernoulliBandit(ARMS)
     changing: Any = bandit.changing(hazards=[0.0]).belief()

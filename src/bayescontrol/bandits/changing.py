@@ -35,13 +35,13 @@ class ArmSegments(ArraySegments):
     def __init__(self, prior: ArmsBelief, starts: int) -> None:
         super().__init__(prior, starts, rows=prior.posterior())
 
-    def likelihoods(self, size: int, event: Event) -> tuple[FloatArray, float]:
-        """Return P(r | segment) of the first `size` starts over a scale, and ln of the scale."""
+    def likelihoods(self, mass: FloatArray, event: Event) -> tuple[FloatArray, float]:
+        """Return P(r | segment) / scale of the starts with these masses, and ln of the scale."""
         (_, j, r), family = event, self.prior.family
         log_scale = kernels.changes.arm_likelihoods(
-            family.kind, family.constants, self.arrays["rows"], size, j, r, self.p
+            family.kind, family.constants, self.arrays["rows"], len(mass), j, r, mass, self.p
         )
-        return self.p[:size], log_scale
+        return self.p[: len(mass)], log_scale
 
     def learn(self, size: int, event: Event) -> None:
         """Update the arm in the first `size` segments. An error changes nothing."""
@@ -62,14 +62,14 @@ class ScoreSegments(ArraySegments):
         self._v = arrays.v
         super().__init__(prior, starts, factor=arrays.R.copy(), target=arrays.z.copy())
 
-    def likelihoods(self, size: int, event: Event) -> tuple[FloatArray, float]:
-        """Return P(r | segment) of the first `size` starts over a scale, and ln of the scale."""
+    def likelihoods(self, mass: FloatArray, event: Event) -> tuple[FloatArray, float]:
+        """Return P(r | segment) / scale of the starts with these masses, and ln of the scale."""
         (x, j, r), link = event, self.prior.link
         log_scale = kernels.changes.score_likelihoods(
-            link.kind, link.constants, self.arrays["factor"], self.arrays["target"], size, j,
-            np.array(x), r, self._v, self.p,
+            link.kind, link.constants, self.arrays["factor"], self.arrays["target"], len(mass),
+            j, np.array(x), r, self._v, mass, self.p,
         )  # fmt: skip
-        return self.p[:size], log_scale
+        return self.p[: len(mass)], log_scale
 
     def learn(self, size: int, event: Event) -> None:
         """Update the weights of the arm in the first `size` segments."""

@@ -7,9 +7,9 @@ A change draws the arms anew, but h survives it. Each filter is a `ChangingArmsB
 `PerArmBelief`, with h fixed.
 
 Bernoulli, Poisson, exponential and logistic arms have the grid of the static bandit, or every
-second strength of it. Gaussian arms have 40 values of noise, spread and location (`SCALES`),
+second strength of it. Gaussian arms have 50 values of noise, spread and location (`SCALES`),
 relative to a unit and a location: the unit is the power of two next to the standard deviation of
-the first eight rewards, the location their mean. Linear arms have 20 values of noise and weights;
+the first eight rewards, the location their mean. Linear arms have 30 values of noise and weights;
 their unit is next to the root mean square, their location 0. These rewards count
 twice, for the unit and as evidence. Multiplying rewards by a power of two changes no bit; other
 factors and shifts move the grid relative to the rewards, which changes P(a) slightly. Until two
@@ -62,8 +62,9 @@ from bayescontrol.seeding import StreamLike, state_of
 #: Binary logarithms of the noise of rewards, in units of the first rewards: noise and spread of the
 #: means together are about 1. Arms whose means differ very much have a small noise.
 _NOISES: Final = (-7.0, -6.0, -5.0, -4.0, -3.0, -2.0, -1.25, -0.75, -0.25, 0.25)
-#: The spread of the means, and the error of the location.
-_SPREADS: Final = ((0.5, 0.0), (2.0, 0.0), (0.5, -0.5), (0.5, 0.5))
+#: The spread of the means, and the error of the location. The spread is large if all of the first
+#: rewards are of one arm.
+_SPREADS: Final = ((0.5, 0.0), (2.0, 0.0), (16.0, 0.0), (0.5, -0.5), (0.5, 0.5))
 #: Noise, spread and error of the location.
 SCALES: Final = tuple((2.0**noise, *means) for noise, means in product(_NOISES, _SPREADS))
 #: The number of rewards that give the unit. The first four give it before, to compute it rarely.

@@ -76,10 +76,11 @@ class Segments(Saved):
         """Return the belief of a place."""
         return self._beliefs[place]
 
-    def likelihoods(self, size: int, event: Event) -> tuple[FloatArray, float]:
-        """Return P(o | segment) / scale for the first `size` starts, and ln of the scale."""
-        logs = np.array([self._beliefs[i].log_predictive(*event) for i in range(size)])
-        return np.exp(logs - logs.max()), float(logs.max())
+    def likelihoods(self, mass: FloatArray, event: Event) -> tuple[FloatArray, float]:
+        """Return P(o | segment) / scale for the starts with these masses, and ln of the scale."""
+        logs = np.array([self._beliefs[i].log_predictive(*event) for i in range(len(mass))])
+        largest = float(logs[mass > 0.0].max())
+        return np.exp(np.minimum(logs - largest, 0.0)), largest
 
     def learn(self, size: int, event: Event) -> None:
         """Let the first `size` beliefs learn. An error changes nothing."""
@@ -177,7 +178,7 @@ class State(Saved):
     def observe(self, event: Event | None) -> None:
         """Condition on an event, if there is one, and go to the next time."""
         if event is not None:
-            p, log_scale = self.segments.likelihoods(self.size, event)
+            p, log_scale = self.segments.likelihoods(self.mass[: self.size], event)
             self.segments.learn(self.size, event)
             self.log_evidence[0] += kernels.changes.condition(self.w, self.size, p) + log_scale
         self.t += 1
@@ -476,7 +477,7 @@ class ChangePointBelief(Saved):
     def log_predictive(self, x: Any, a: Any, o: Any) -> float:
         """ln P(o | âo_<t â_t); a density if observations are continuous."""
         state = self._state
-        p, log_scale = state.segments.likelihoods(state.size, self._event(x, a, o))
+        p, log_scale = state.segments.likelihoods(state.mass[: state.size], self._event(x, a, o))
         return math.log(float(p @ state.probabilities())) + log_scale
 
     def observed_part(self, o: Any) -> Any:

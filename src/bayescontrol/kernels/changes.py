@@ -140,25 +140,32 @@ def draw_start(mass: FloatArray, size: int, rng_state: UIntArray) -> int:
 
 
 @leaf
-def _scale(p: FloatArray, size: int) -> float:
-    """Turn logarithms into likelihoods over the largest; return the largest logarithm."""
+def _scale(p: FloatArray, size: int, mass: FloatArray) -> float:
+    """Turn logarithms into likelihoods over the largest; return the largest logarithm.
+
+    Starts without mass do not count: else the likelihoods of all others could be 0 as doubles.
+    """
     largest = -math.inf
     for i in range(size):
-        largest = max(largest, p[i])
+        if mass[i] > 0.0:
+            largest = max(largest, p[i])
     for i in range(size):
-        p[i] = exp(p[i] - largest)
+        p[i] = exp(min(p[i] - largest, 0.0))
     return largest
 
 
 @leaf
 def arm_likelihoods(
-    kind: int, constants: FloatArray, rows: FloatArray, size: int, a: int, r: float, p: FloatArray
-) -> float:
+    kind: int, constants: FloatArray, rows: FloatArray, size: int, a: int, r: float,
+    mass: FloatArray, p: FloatArray,
+) -> float:  # fmt: skip
     """Write P(r | rows[i, a]) of each start i to p, divided by a scale; return ln of the scale.
 
+    The scale is the largest likelihood of a start with mass; larger ones are written as 1.
+
     >>> import numpy as np
-    >>> p = np.empty(1)
-    >>> arm_likelihoods(BERNOULLI, np.empty(0), np.array([[[3.0, 1.0]]]), 1, 0, 1.0, p), p.tolist()
+    >>> rows, p, mass = np.array([[[3.0, 1.0]]]), np.empty(1), np.ones(1)
+    >>> arm_likelihoods(BERNOULLI, np.empty(0), rows, 1, 0, 1.0, mass, p), p.tolist()
     (0.0, [0.75])
     """
     if kind == BERNOULLI:
@@ -168,7 +175,7 @@ def arm_likelihoods(
         return 0.0
     for i in range(size):
         p[i] = log_predictive(kind, constants, rows[i, a], r)
-    return _scale(p, size)
+    return _scale(p, size, mass)
 
 
 @leaf
@@ -190,21 +197,21 @@ def learn_arm(
 @leaf
 def score_likelihoods(
     kind: int, constants: FloatArray, R: FloatArray, z: FloatArray, size: int, a: int,
-    x: FloatArray, r: float, v: FloatArray, p: FloatArray,
+    x: FloatArray, r: float, v: FloatArray, mass: FloatArray, p: FloatArray,
 ) -> float:  # fmt: skip
     """As `arm_likelihoods`, for an arm with linear scores in context x; v is scratch.
 
     >>> import numpy as np
     >>> R, z, p = np.ones((1, 1, 1, 1)), np.zeros((1, 1, 1)), np.empty(1)
     >>> x, v = np.ones(1), np.empty(1)
-    >>> log_scale = score_likelihoods(1, np.empty(0), R, z, 1, 0, x, 1.0, v, p)
+    >>> log_scale = score_likelihoods(1, np.empty(0), R, z, 1, 0, x, 1.0, v, x, p)
     >>> round(exp(log_scale), 12), p.tolist()
     (0.5, [1.0])
     """
     for i in range(size):
         s, q = score(R[i, a], z[i, a], x, v)
         p[i] = log_score_predictive(kind, constants, s, q, r)
-    return _scale(p, size)
+    return _scale(p, size, mass)
 
 
 @leaf
@@ -227,19 +234,20 @@ def learn_scores(
 @leaf
 def system_likelihoods(
     F: FloatArray, V: FloatArray, nu: FloatArray, size: int, x: FloatArray, u: FloatArray,
-    y: FloatArray, row: FloatArray, v: FloatArray, p: FloatArray,
+    y: FloatArray, row: FloatArray, v: FloatArray, mass: FloatArray, p: FloatArray,
 ) -> float:  # fmt: skip
     """As `arm_likelihoods`, for linear systems with the factors F[i] and ν[i], see `kernels.lqr`.
 
     >>> import numpy as np
     >>> F, zero, p = np.eye(3)[None], np.zeros(1), np.empty(1)
-    >>> nu, row, v = np.zeros(1), np.empty(3), np.empty(3)
-    >>> round(system_likelihoods(F, np.eye(1), nu, 1, zero, zero, zero, row, v, p), 6), p.tolist()
+    >>> nu, row, v, mass = np.zeros(1), np.empty(3), np.empty(3), np.ones(1)
+    >>> log_scale = system_likelihoods(F, np.eye(1), nu, 1, zero, zero, zero, row, v, mass, p)
+    >>> round(log_scale, 6), p.tolist()
     (-0.918939, [1.0])
     """
     for i in range(size):
         p[i] = log_system_predictive(F[i], V, nu[i], x, u, y, row, v)
-    return _scale(p, size)
+    return _scale(p, size, mass)
 
 
 @leaf
@@ -305,7 +313,7 @@ def interact_arms(
         i = draw_start(mass, size, p)
         a = draw_action(kind, constants, rows[i], active, drawn, p)
         r = respond(kind, constants, truth[a], q)
-        log_scale = arm_likelihoods(kind, constants, rows, size, a, r, likelihoods)
+        log_scale = arm_likelihoods(kind, constants, rows, size, a, r, mass, likelihoods)
         learn_arm(kind, constants, rows, size, a, r)
         log_evidence[0] += condition(w, size, likelihoods) + log_scale
         place = change(w, size, hazards, t0 + t + 1, mass, starts, dropped)

@@ -373,18 +373,18 @@ class SystemSegments(ArraySegments):
         belief.count = int(self.arrays["count"][place])
         return belief
 
-    def likelihoods(self, size: int, event: Event) -> tuple[FloatArray, float]:
-        """Return P(y | segment) of the first `size` starts over a scale, and ln of the scale."""
+    def likelihoods(self, mass: FloatArray, event: Event) -> tuple[FloatArray, float]:
+        """Return P(y | segment) / scale of the starts with these masses, and ln of the scale."""
         x, u, y = map(np.array, event)
         factors, belief = self.arrays["factor"], self.prior
         if self._V is None:
             V, nu = factors[0], self._nu0 + self.arrays["count"]
         else:
-            V, nu = self._V, np.zeros(size)
+            V, nu = self._V, np.zeros(len(mass))
         log_scale = kernels.changes.system_likelihoods(
-            factors, V, nu, size, x, u, y, belief.row, belief.v, self.p
+            factors, V, nu, len(mass), x, u, y, belief.row, belief.v, mass, self.p
         )
-        return self.p[:size], log_scale
+        return self.p[: len(mass)], log_scale
 
     def learn(self, size: int, event: Event) -> None:
         """Update the first `size` regressions."""
