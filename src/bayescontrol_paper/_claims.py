@@ -304,8 +304,9 @@ def equality(
 ) -> Claim:  # fmt: skip
     """Claim that our value equals the expected one. If `also` is false, the claim does not hold."""
     return Claim(
-        name, claim, _source(place), expected, ours, None, ours == expected and also, reason,
-        place=place, exact=exact, threshold_origin=origin, undecided=undecided,
+        name, claim, source=_source(place), expected=expected, ours=ours,
+        holds=ours == expected and also, reason=reason, place=place, exact=exact,
+        threshold_origin=origin, undecided=undecided,
     )  # fmt: skip
 
 
@@ -316,8 +317,8 @@ def zero_claim(
     """Claim that all values are zero, except for rounding; show the largest magnitude."""
     largest = float(np.abs(values).max())
     return Claim(
-        name, claim, _source(place), 0.0, largest, error, largest <= ROUNDING and also, reason,
-        place=place, threshold_origin=origin,
+        name, claim, source=_source(place), expected=0.0, ours=largest, error=error,
+        holds=largest <= ROUNDING and also, reason=reason, place=place, threshold_origin=origin,
     )  # fmt: skip
 
 
@@ -328,8 +329,9 @@ def near(
     """Claim that the mean of the values is within a margin of the expected value."""
     mean, error = (float(value) for value in mean_and_error(values))
     return Claim(
-        name, claim, _source(place), expected, mean, error, abs(mean - expected) <= margin, reason,
-        place=place, threshold_origin=origin, undecided=undecided,
+        name, claim, source=_source(place), expected=expected, ours=mean, error=error,
+        holds=abs(mean - expected) <= margin, reason=reason, place=place, threshold_origin=origin,
+        undecided=undecided,
     )  # fmt: skip
 
 
@@ -342,9 +344,10 @@ def means_claim(
     `about` is the beginning of the reason. If `also` is false, the claim does not hold.
     """
     test = compare_means(runs, expected, false_alarm_rate)
+    mean, error = measured(runs[:, shown])
     return Claim(
-        name, claim, "ours", float(expected[shown]), *measured(runs[:, shown]),
-        test.holds and also, about + test.sentence,
+        name, claim, source="ours", expected=float(expected[shown]), ours=mean, error=error,
+        holds=test.holds and also, reason=about + test.sentence,
         threshold_origin="theory: exact means, Student's margin",
     )  # fmt: skip
 
@@ -358,26 +361,28 @@ def positive(
 
     The claim is undecided if 0 is within two standard errors, unless it is `decided` in any case.
     """
+    mean, error = measured(shown)
     return Claim(
-        name, claim, _source(place), expected, *measured(shown), clearly_positive(differences),
-        reason, place=place, threshold_origin=origin,
+        name, claim, source=_source(place), expected=expected, ours=mean, error=error,
+        holds=clearly_positive(differences), reason=reason, place=place, threshold_origin=origin,
         undecided=is_unclear(differences) and not decided,
     )  # fmt: skip
 
 
 def at_most(
-    name: str, limit: float, values: FloatArray, baseline: FloatArray | None, claim: str,
-    reason: str, threshold_origin: str = "requirement",
+    name: str, claim: str, limit: float, values: FloatArray, baseline: FloatArray | None,
+    reason: str, *, origin: str = "requirement",
 ) -> Claim:  # fmt: skip
     """Claim that a mean, divided by that of the baseline if there is one, is below the limit.
 
     The claim is undecided if the limit is within two standard errors.
     """
     margin = (limit if baseline is None else limit * baseline) - values
-    ours = measured(values) if baseline is None else ratio_and_error(values, baseline)
+    ours, error = measured(values) if baseline is None else ratio_and_error(values, baseline)
     return Claim(
-        name, claim, "ours", f"<= {limit:g}", *ours, clearly_positive(margin), reason,
-        undecided=is_unclear(margin), threshold_origin=threshold_origin,
+        name, claim, source="ours", expected=f"<= {limit:g}", ours=ours, error=error,
+        holds=clearly_positive(margin), reason=reason, undecided=is_unclear(margin),
+        threshold_origin=origin,
     )  # fmt: skip
 
 
@@ -394,10 +399,11 @@ def vanishes(
     limit = pilot.mean + pilot.bernstein_margin(len(values), 1e-3)
     is_tiny = small_as_text and format_weight(mean) == format_weight(0.0)
     return Claim(
-        name, claim, _source(place), f"→ 0, from {start:.3g}",
-        format_weight(mean) if is_tiny else mean, None if is_tiny else error, mean <= limit,
-        reason or ("" if mean <= limit else f"it is above {limit:.2g}"), place=place,
-        threshold_origin=f"{pilot_text}; at most {limit:.2g} (false alarms: 1 in 1000)",
+        name, claim, source=_source(place), expected=f"→ 0, from {start:.3g}",
+        ours=format_weight(mean) if is_tiny else mean, error=None if is_tiny else error,
+        holds=mean <= limit, reason=reason or ("" if mean <= limit else f"it is above {limit:.2g}"),
+        place=place, threshold_origin=f"{pilot_text}; at most {limit:.2g} (false alarms: 1 in "
+        "1000)",
     )  # fmt: skip
 
 

@@ -275,16 +275,18 @@ def _claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
     )
     for name, agent in (("most-probable-cost", PROBABLE), ("drawn-cost", DRAWN)):
         yield claims.at_most(
-            name, LIMITS[agent], fixed[agent], fixed[ORACLE], "a motor with one of 24 loads and "
-            f"wirings: cost with the {agent} mode, as a multiple of that of the true plant's "
-            "controller", f"others: {others}",
+            name, f"a motor with one of 24 loads and wirings: cost with the {agent} mode, as a "
+            "multiple of that of the true plant's controller",
+            limit=LIMITS[agent], values=fixed[agent], baseline=fixed[ORACLE],
+            reason=f"others: {others}",
         )  # fmt: skip
     identified = results.p_true["noisy"] > 0.5
+    share, error = claims.share_and_error(identified)
     yield Claim(
         "noisy-identified", "a motor with a noisy sensor: share of runs in which the true plant "
         "has more than half of the probability at the end",
-        "ours", ">= 0.95", *claims.share_and_error(identified), bool(identified.mean() >= 0.95),
-        f"{int(identified.sum())} of {identified.size} runs", threshold_origin="requirement",
+        source="ours", expected=">= 0.95", ours=share, error=error, holds=share >= 0.95,
+        reason=f"{int(identified.sum())} of {identified.size} runs", threshold_origin="requirement",
     )  # fmt: skip
     medians = {name: float(np.median(v["excess"])) for name, v in results.units.items()}
     falls = int((results.units["cart-pole"]["largest"] > FALL).sum())
@@ -292,8 +294,8 @@ def _claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
     yield Claim(
         "plant-units", "three plants in SI units, default settings: median excess of the cost of "
         "the final gain over the optimum, the worst of the three, without a fall",
-        "ours", f"<= {EXCESS:g}", worst, None, worst <= EXCESS and falls == 0,
-        ", ".join(f"{name} {v:.2%}" for name, v in medians.items()) + f"; {falls} falls",
+        source="ours", expected=f"<= {EXCESS:g}", ours=worst, holds=worst <= EXCESS and falls == 0,
+        reason=", ".join(f"{name} {v:.2%}" for name, v in medians.items()) + f"; {falls} falls",
         undecided=falls == 0 and len(results.units["motor"]["excess"]) < ENOUGH,
         threshold_origin="requirement",
     )  # fmt: skip
@@ -303,8 +305,9 @@ def _claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
     yield Claim(
         "predicted-times", "linear banks: largest relative difference between the predicted and "
         "the simulated mean time to distinguish two plants",
-        "ours", f"<= {TIME_ERROR:g}", largest, float(spread), largest <= TIME_ERROR,
-        ", ".join(f"{name} {v:+.1%}" for name, v in errors.items()),
+        source="ours", expected=f"<= {TIME_ERROR:g}", ours=largest, error=float(spread),
+        holds=largest <= TIME_ERROR,
+        reason=", ".join(f"{name} {v:+.1%}" for name, v in errors.items()),
         undecided=abs(largest - TIME_ERROR) < 2.0 * spread, threshold_origin="requirement",
     )  # fmt: skip
 

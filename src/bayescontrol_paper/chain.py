@@ -245,33 +245,35 @@ def _claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
     yield equality(
         "identification-time", "the rule identifies a chain in 2^k - 1 steps on average, k = 1 .. "
         f"{k_max}; here k = {k_max}",
-        2**k_max - 1, mean, exact=True,
+        expected=2**k_max - 1, ours=mean, exact=True,
         also=all(exact(RULE, k).mean == 2**k - 1 for k in range(1, k_max + 1)),
     )  # fmt: skip
     yield Claim(
         "about-2^k", f"the rule needs about 2^k steps; here k = {k_max}",
-        "paper", 2**k_max, mean, None, 0.5 <= mean / 2**k_max <= 1.0,
-        "2^k - 1 exactly: k equal actions identify the chain, whether they are rewarded or not",
-        place=_PLACE, exact=True, threshold_origin="paper: \"about\" is within a factor of 2",
+        source="paper", expected=2**k_max, ours=mean, holds=0.5 <= mean / 2**k_max <= 1.0,
+        reason="2^k - 1 exactly: k equal actions identify the chain, whether they are rewarded or "
+        "not", place=_PLACE, exact=True, threshold_origin="paper: \"about\" is within a factor of "
+        "2",
     )  # fmt: skip
     yield Claim(
         "simulated-times", "in simulation every agent needs its exact mean time, for each k; here "
         f"the rule, k = {longest}",
-        "ours", rule.mean, float(time[:, 0, longest - 1].mean()), rule.sd / math.sqrt(n),
-        all(agree.values()), threshold_origin=_MEAN_ORIGIN,
+        source="ours", expected=rule.mean, ours=float(time[:, 0, longest - 1].mean()),
+        error=rule.sd / math.sqrt(n), holds=all(agree.values()), threshold_origin=_MEAN_ORIGIN,
     )  # fmt: skip
     yield Claim(
-        "bayes-optimal-time",
-        f"a Bayes-optimal controller identifies in k actions; here k = {planned}",
-        "paper", planned, _slowest(time, BAYES_OPTIMAL, planned), None, agree[BAYES_OPTIMAL],
-        "" if agree[BAYES_OPTIMAL] else "some run took a different number of actions",
+        "bayes-optimal-time", "a Bayes-optimal controller identifies in k actions; here k = "
+        f"{planned}",
+        source="paper", expected=planned, ours=_slowest(time, BAYES_OPTIMAL, planned),
+        holds=agree[BAYES_OPTIMAL],
+        reason="" if agree[BAYES_OPTIMAL] else "some run took a different number of actions",
         place=_PLACE, threshold_origin="paper: k, in every run",
     )  # fmt: skip
     yield Claim(
-        "held-mode-time",
-        f"the rule with modes held for k steps identifies in exactly k; here k = {held}",
-        "ours", held, _slowest(time, "Every(k)", held), None, agree["Every(k)"],
-        threshold_origin="theory: k, in every run",
+        "held-mode-time", "the rule with modes held for k steps identifies in exactly k; here k = "
+        f"{held}",
+        source="ours", expected=held, ours=_slowest(time, "Every(k)", held),
+        holds=agree["Every(k)"], threshold_origin="theory: k, in every run",
     )  # fmt: skip
     observer: Any = _chain(k_max).agent()
     for _ in range(k_max):  # k times B without a reward
@@ -279,22 +281,23 @@ def _claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
     yield equality(
         "uniform-until-reward", "the posterior stays uniform until a reward: probability of the "
         f"environment that rewards B, after {k_max} B's in a row without a reward",
-        0.5, float(observer.belief.posterior()[1]), "k B's in a row without a reward refute the "
-        "environment that rewards B", place=_PLACE, exact=True,
+        expected=0.5, ours=float(observer.belief.posterior()[1]), reason="k B's in a row without a "
+        "reward refute the environment that rewards B", place=_PLACE, exact=True,
     )  # fmt: skip
     silent = columns["silent"][:, :longest]
     share = float(silent.mean())
     yield Claim(
         "identified-without-reward", "half of the runs identify without a reward",
-        "ours", 0.5, share, 0.5 / math.sqrt(silent.size),
-        abs(share - 0.5) <= math.sqrt(_X / (2 * silent.size)), threshold_origin=_SHARE_ORIGIN,
+        source="ours", expected=0.5, ours=share, error=0.5 / math.sqrt(silent.size),
+        holds=abs(share - 0.5) <= math.sqrt(_X / (2 * silent.size)), threshold_origin=_SHARE_ORIGIN,
     )  # fmt: skip
-    simulated_lengths = lengths(settings, RULE)
+    simulated_ks = lengths(settings, RULE)
     yield Claim(
-        "first-reward-time",
-        f"the rule is first rewarded after 2^k - 1 + k/2 steps on average; here k = {longest}",
-        "ours", first.mean, float(reward_time[:, longest - 1].mean()), first.sd / math.sqrt(n),
-        all(_is_close(reward_time[:, k - 1], first_reward_time(k)) for k in simulated_lengths),
+        "first-reward-time", "the rule is first rewarded after 2^k - 1 + k/2 steps on average; "
+        f"here k = {longest}",
+        source="ours", expected=first.mean, ours=float(reward_time[:, longest - 1].mean()),
+        error=first.sd / math.sqrt(n),
+        holds=all(_is_close(reward_time[:, k - 1], first_reward_time(k)) for k in simulated_ks),
         threshold_origin=_MEAN_ORIGIN,
     )  # fmt: skip
     yield from _growing_claims(settings, columns)
@@ -307,33 +310,34 @@ def _growing_claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
     note = "" if scale == _SCALE else f"the paper's chain grows as ⌈{_SCALE} √t⌉, not {scale} √t"
     in_time = bool(np.all(optimal == earliest))
     yield Claim(
-        "growing-chain-optimal",
-        f"with k = ceil({scale} sqrt t) Bayes-optimal control converges in {earliest} steps",
-        "paper", earliest, float(optimal.max()), None, None if note else in_time,
-        note or ("" if in_time else "some run took more or fewer steps"),
-        place=_PLACE, threshold_origin="paper: 100 steps, in every run",
+        "growing-chain-optimal", f"with k = ceil({scale} sqrt t) Bayes-optimal control converges "
+        f"in {earliest} steps",
+        source="paper", expected=earliest, ours=float(optimal.max()),
+        holds=None if note else in_time,
+        reason=note or ("" if in_time else "some run took more or fewer steps"), place=_PLACE,
+        threshold_origin="paper: 100 steps, in every run",
     )  # fmt: skip
     yield Claim(
         "growing-chain", "on the growing chain the rule does not converge at all in most "
         "realizations: P(it ever converges)",
-        "paper", "< 0.5", rule, None, None if note else rule < 0.5,
-        note or f"exact for {_FAR * scale**2} steps, bounded from above beyond", place=_PLACE,
-        exact=True, threshold_origin="paper: \"most\" is more than half",
+        source="paper", expected="< 0.5", ours=rule, holds=None if note else rule < 0.5,
+        reason=note or f"exact for {_FAR * scale**2} steps, bounded from above beyond",
+        place=_PLACE, exact=True, threshold_origin="paper: \"most\" is more than half",
     )  # fmt: skip
     yield Claim(
-        "growing-chain-held",
-        f"holding a mode can fail too: P(the rule ever converges), modes held for {scale} steps",
-        "paper", "< 0.5", held, None, None if note else held < 0.5,
-        note or f"any fixed time below the {earliest} steps that are required first may fail for "
-        "ever",
-        place=_PLACE, exact=True, threshold_origin="paper: as for modes drawn at every step",
+        "growing-chain-held", "holding a mode can fail too: P(the rule ever converges), modes held "
+        f"for {scale} steps",
+        source="paper", expected="< 0.5", ours=held, holds=None if note else held < 0.5,
+        reason=note or f"any fixed time below the {earliest} steps that are required first may "
+        "fail for ever", place=_PLACE, exact=True, threshold_origin="paper: as for modes drawn at "
+        "every step",
     )  # fmt: skip
     p = growing_distribution(scale, "doubling")
     yield Claim(
         "growing-chain-doubling", "modes held for doubling times converge: P(the rule ever "
         "converges)",
-        "ours", 1.0, float(p.sum()), None, bool(abs(p.sum() - 1.0) < 1e-12),
-        f"with certainty by step {int(np.flatnonzero(p)[-1]) + 1}, after "
+        source="ours", expected=1.0, ours=float(p.sum()), holds=bool(abs(p.sum() - 1.0) < 1e-12),
+        reason=f"with certainty by step {int(np.flatnonzero(p)[-1]) + 1}, after "
         f"{float(np.arange(1, p.size + 1) @ p):.1f} on average", exact=True,
     )  # fmt: skip
     expected = {name: float(growing_distribution(scale, name)[:until].sum()) for name in GROWING}
@@ -344,9 +348,9 @@ def _growing_claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
     yield Claim(
         "growing-chain-simulated", f"every schedule converges within {until} steps as often as "
         f"computed; here the worst, {growing_label(scale, worst)}",
-        "ours", expected[worst], found[worst],
-        math.sqrt(expected[worst] * (1.0 - min(1.0, expected[worst])) / n),
-        all(gap <= math.sqrt(_X / (2 * n)) for gap in gaps.values()),
+        source="ours", expected=expected[worst], ours=found[worst],
+        error=math.sqrt(expected[worst] * (1.0 - min(1.0, expected[worst])) / n),
+        holds=all(gap <= math.sqrt(_X / (2 * n)) for gap in gaps.values()),
         threshold_origin=_SHARE_ORIGIN,
     )  # fmt: skip
 

@@ -291,24 +291,28 @@ def _claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
     results, steps = Results(settings, columns), settings.steps
     for name, (world, limit, others) in _LIMITS.items():
         yield claims.at_most(
-            name, limit, results.total(world, RULE), None, "10 arms, all biases drawn anew with "
-            f"probability {RATES[world]:g} per step: mean regret after {steps(world):,} steps",
-            f"other programs: {others}", "requirement, set below the means of other programs",
+            name, f"10 arms, all biases drawn anew with probability {RATES[world]:g} per step: "
+            f"mean regret after {steps(world):,} steps",
+            limit=limit, values=results.total(world, RULE), baseline=None,
+            reason=f"other programs: {others}", origin="requirement, set below the means of other "
+            "programs",
         )  # fmt: skip
     for name, (world, share, when) in _SHARES.items():
         rule, static = results.total(world, RULE), results.total(world, STATIC)
         yield claims.at_most(
-            name, share, rule, static, f"mean regret {when}, after {steps(world):,} steps, as a "
-            "multiple of that of the static rule",
-            f"{claims.format_mean(rule)}, static rule {claims.format_mean(static)}",
+            name, f"mean regret {when}, after {steps(world):,} steps, as a multiple of that of the "
+            "static rule",
+            limit=share, values=rule, baseline=static,
+            reason=f"{claims.format_mean(rule)}, static rule {claims.format_mean(static)}",
         )  # fmt: skip
     yield _linear_claim(results)
     yield _hazard_claim(results)
     rule, known = results.motor
     yield claims.at_most(
-        "motor", _MOTOR_LIMIT, rule, known, "a motor whose load and wiring change: cost of the "
-        "rule with an unknown rate, as a multiple of the cost of interacting models that know the "
-        "rate", f"{counted(rule.size, 'run')} of {steps('motor'):,} steps",
+        "motor", "a motor whose load and wiring change: cost of the rule with an unknown rate, as "
+        "a multiple of the cost of interacting models that know the rate",
+        limit=_MOTOR_LIMIT, values=rule, baseline=known,
+        reason=f"{counted(rule.size, 'run')} of {steps('motor'):,} steps",
     )  # fmt: skip
 
 
@@ -320,13 +324,13 @@ def _linear_claim(results: Results) -> Claim:
     verdicts = [comparison.verdict for comparison in compared]
     won = verdicts.count("worse")  # the other agent is worse
     return Claim(
-        "linear-jumps",
-        "contexts whose weights jump, and a plant that jumps: in how many of four comparisons the "
-        "rule is better than the static rule and than the best fixed forgetting factor",
-        "ours", 4, won, None, won == 4,
-        " ".join(comparison.sentence for comparison in compared) or "there is only one run",
-        undecided=won < 4 and "better" not in verdicts,
-        threshold_origin="theory: paired sign flips in each world, at 5 % after Holm's correction",
+        "linear-jumps", "contexts whose weights jump, and a plant that jumps: in how many of four "
+        "comparisons the rule is better than the static rule and than the best fixed forgetting "
+        "factor",
+        source="ours", expected=4, ours=won, holds=won == 4,
+        reason=" ".join(comparison.sentence for comparison in compared) or "there is only one run",
+        undecided=won < 4 and "better" not in verdicts, threshold_origin="theory: paired sign "
+        "flips in each world, at 5 % after Holm's correction",
     )  # fmt: skip
 
 
@@ -335,12 +339,13 @@ def _hazard_claim(results: Results) -> Claim:
     least = claims.least_successes(results.settings.runs, _PILOT, _ALARMS)
     errors = [np.abs(v - math.log10(RATES[name])) for name, v in means.items()]
     near = np.max(errors, axis=0) <= 1.0
+    share, error = claims.share_and_error(near)
     return Claim(
         "hazard-learned", "share of runs in which the posterior mean of ln h is within a factor of "
         "ten of the true rate, after fast and after slow changes",
-        "ours", f">= {least / near.size:.3g}", *claims.share_and_error(near),
-        bool(near.sum() >= least),
-        ", ".join(f"{name}: log₁₀ h = {claims.format_mean(v)}" for name, v in means.items()),
+        source="ours", expected=f">= {least / near.size:.3g}", ours=share, error=error,
+        holds=bool(near.sum() >= least),
+        reason=", ".join(f"{name}: log₁₀ h = {claims.format_mean(v)}" for name, v in means.items()),
         threshold_origin=f"pilot on seed 1000: {hits} of {runs} runs (false alarms: 1 in 100)",
     )  # fmt: skip
 

@@ -106,19 +106,20 @@ def _claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
         f"[m{m + 1}] = {{{', '.join(both.name(i) for i in core(both, m))}}}" for m in range(2)
     )
     yield claims.equality(
-        "each-in-the-core-of-the-other",
-        "both policies stay in A, where the hypotheses H1 and H2 agree: neither policy can "
-        "distinguish the modes, and each mode is in the core of the other",
-        "[m1] = {m1, m2}; [m2] = {m1, m2}", found, "from the graph of situations",
-        place="section 4.5, figure 8", exact=True,
+        "each-in-the-core-of-the-other", "both policies stay in A, where the hypotheses H1 and H2 "
+        "agree: neither policy can distinguish the modes, and each mode is in the core of the "
+        "other",
+        expected="[m1] = {m1, m2}; [m2] = {m1, m2}", ours=found,
+        reason="from the graph of situations", place="section 4.5, figure 8", exact=True,
     )  # fmt: skip
     for name, (claim, expected) in _VERDICTS.items():
         verdict = check(_modes_of(settings, name))
         yield claims.equality(
             claim, f"{name}: does the agent come to act as the true mode does? Result of the exact "
             "check, without simulation",
-            _WORDS[expected], _outcome_text(verdict),
-            "; ".join(dict.fromkeys(pair.reason.value for pair in verdict.pairs)), exact=True,
+            expected=_WORDS[expected], ours=_outcome_text(verdict),
+            reason="; ".join(dict.fromkeys(pair.reason.value for pair in verdict.pairs)),
+            exact=True,
         )  # fmt: skip
     yield from _unrepaired_claims(settings, columns)
     yield from _repaired_claims(settings, columns)
@@ -127,8 +128,9 @@ def _claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
         yield claims.positive(
             "a-look-tells-them-apart", f"visiting B in {settings.look:.0%} of the steps, the agent "
             f"comes to act as m1 does; mean distance after {settings.steps} steps",
-            f"below {d[:, 0].mean():.3g}, that of the start", d[:, -1], d[:, 0] - d[:, -1],
-            "in B the hypotheses differ, so a visit gives evidence", decided=True,
+            expected=f"below {d[:, 0].mean():.3g}, that of the start", shown=d[:, -1],
+            differences=d[:, 0] - d[:, -1], reason="in B the hypotheses differ, so a visit gives "
+            "evidence", decided=True,
         )  # fmt: skip
 
 
@@ -140,25 +142,25 @@ def _unrepaired_claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
     """Claim that the unrepaired class never settles: posterior, distance and actions stay mixed."""
     prior_m2, distance = 1 - settings.weight, columns["distance"][:, 0]
     yield claims.zero_claim(
-        "posterior-frozen",
-        f"{ORIGINAL}: the posterior equals the prior; largest deviation over all runs and steps",
-        columns["weight"][:, 0] - settings.weight,
-    )
+        "posterior-frozen", f"{ORIGINAL}: the posterior equals the prior; largest deviation over "
+        "all runs and steps",
+        values=columns["weight"][:, 0] - settings.weight,
+    )  # fmt: skip
     deviation = float(np.abs(distance - prior_m2).max())
     yield Claim(
-        "law-stays-apart",
-        f"{ORIGINAL}: the total variation distance between the actions of the agent and of m1 is "
-        "the prior weight of m2, at every step of every run; smallest distance",
-        "ours", prior_m2, float(distance.min()), None, deviation <= claims.ROUNDING,
+        "law-stays-apart", f"{ORIGINAL}: the total variation distance between the actions of the "
+        "agent and of m1 is the prior weight of m2, at every step of every run; smallest distance",
+        source="ours", expected=prior_m2, ours=float(distance.min()),
+        holds=deviation <= claims.ROUNDING,
         reason=("the same in every run" if deviation == 0.0 else f"off by {deviation:.1g} at most")
         + ": an agent that mixes the two policies over time never distinguishes the modes; the "
-        "paper (section 4.5) leaves open whether it does",
-        threshold_origin=claims.ROUNDING_ORIGIN,
+        "paper (section 4.5) leaves open whether it does", threshold_origin=claims.ROUNDING_ORIGIN,
     )  # fmt: skip
     yield claims.means_claim(
-        "wrong-actions-for-ever",
-        f"{ORIGINAL}: share of the steps in which the agent takes an action that m1 never takes",
-        columns["strange"][:, 0].mean(axis=1)[:, None], np.array([prior_m2]), _ALARMS,
+        "wrong-actions-for-ever", f"{ORIGINAL}: share of the steps in which the agent takes an "
+        "action that m1 never takes",
+        runs=columns["strange"][:, 0].mean(axis=1)[:, None], expected=np.array([prior_m2]),
+        false_alarm_rate=_ALARMS,
     )  # fmt: skip
 
 
@@ -167,14 +169,14 @@ def _repaired_claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
     yield claims.zero_claim(
         "repaired-settles-at-once", "repaired: the agent acts as m1 does from the first step on; "
         "the largest distance, all runs and steps",
-        columns["distance"][:, 1], "modes that agree on A and stay in A must act alike there",
+        values=columns["distance"][:, 1], reason="modes that agree on A and stay in A must act "
+        "alike there",
     )  # fmt: skip
     yield claims.zero_claim(
-        "repaired-need-not-know",
-        "repaired: the agent never learns which mode is true, and does not need to; the largest "
-        "change of its posterior",
-        columns["weight"][:, 1] - settings.weight,
-    )
+        "repaired-need-not-know", "repaired: the agent never learns which mode is true, and does "
+        "not need to; the largest change of its posterior",
+        values=columns["weight"][:, 1] - settings.weight,
+    )  # fmt: skip
 
 
 def _classes(settings: Settings, columns: Columns) -> claims.Rows:

@@ -192,8 +192,8 @@ def _claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
         yield claims.equality(
             f"verdict-{name.replace(' ', '-')}", f"{name}, {case.modes.name(case.true)} is true: "
             "the exact verdict, without simulation, is the one derived by hand",
-            case.outcome.name.lower(), case.exact_outcome().name.lower(), WORDS[case.outcome],
-            exact=True,
+            expected=case.outcome.name.lower(), ours=case.exact_outcome().name.lower(),
+            reason=WORDS[case.outcome], exact=True,
         )  # fmt: skip
     for name, pilot in _PILOT.items():
         late, by_theorem = columns[f"{name} late"], cases()[name].outcome is Outcome.THEOREM
@@ -202,30 +202,28 @@ def _claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
             f"{name}: the agent's action probabilities P(a|past) converge to the true mode's policy"
             + ("" if by_theorem else ", though the theorem does not cover it")
             + "; largest distance in the last tenth of the steps, mean",
-            columns[name][:, 0].mean(), late, pilot,
-            f"pilot on seed 1000, 1,000 runs of 300 steps: {pilot.mean:.2g}",
-            f"the distance, 0 to 1, is above {NEAR:g} in {100 * (late > NEAR).mean():.3g} % of the "
-            "runs",
+            start=columns[name][:, 0].mean(), values=late, pilot=pilot, pilot_text="pilot on seed "
+            f"1000, 1,000 runs of 300 steps: {pilot.mean:.2g}", reason="the distance, 0 to 1, is "
+            f"above {NEAR:g} in {100 * (late > NEAR).mean():.3g} % of the runs",
             place="section 4.5, theorem 4" if by_theorem else "",
         )  # fmt: skip
     yield _chain_claim(settings, columns)
     yield claims.zero_claim(
-        "two-policies-never-settle",
-        "two policies: the distance from the true mode's policy is constant in every run; largest "
-        "change",
-        columns["two policies"] - 0.5,
-        "no action of either mode tells them apart: the posterior stays at the prior, and the "
-        "agent mixes the two policies for ever",
-    )
+        "two-policies-never-settle", "two policies: the distance from the true mode's policy is "
+        "constant in every run; largest change",
+        values=columns["two policies"] - 0.5, reason="no action of either mode tells them apart: "
+        "the posterior stays at the prior, and the agent mixes the two policies for ever",
+    )  # fmt: skip
     late = columns["trap late"]
     share = float((late > NEAR).mean())
     yield Claim(
         "trap-with-positive-probability", "trap: some runs are caught before they identify the "
         "true mode, and never act as it does; their share",
-        "ours", "between 0 and 1", share, float(np.sqrt(share * (1 - share) / len(late))),
-        0.0 < share < 1.0, reason="the verdict “never” means with positive probability; the other "
-        "runs settle", threshold_origin="pilot on seed 1000: 156 of 1,000 runs (false alarms with "
-        "100 runs: below 1e-7)",
+        source="ours", expected="between 0 and 1", ours=share,
+        error=float(np.sqrt(share * (1 - share) / len(late))), holds=0.0 < share < 1.0,
+        reason="the verdict “never” means with positive probability; the other runs settle",
+        threshold_origin="pilot on seed 1000: 156 of 1,000 runs (false alarms with 100 runs: below "
+        "1e-7)",
     )  # fmt: skip
 
 
@@ -237,10 +235,11 @@ def _chain_claim(settings: Settings, columns: Columns) -> Claim:
     gap = np.abs(runs.mean(0) - exact)
     shown = int(np.argmin(np.abs(exact - 0.25)))
     is_within = bool((gap <= margin).all())
+    mean, error = claims.measured(runs[:, shown])
     return Claim(
         "chain-as-computed", f"chain of {LENGTH}: the mean distance is half the probability that "
         f"the chain is not identified, at every step; here t = {t[shown]}",
-        "ours", float(exact[shown]), *claims.measured(runs[:, shown]), is_within,
+        source="ours", expected=float(exact[shown]), ours=mean, error=error, holds=is_within,
         reason=f"at {t.size} steps the mean is off by {gap.max():.2g} at most, "
         f"{'within' if is_within else 'not within'} what chance allows (false alarms: 1 in 1000)",
         threshold_origin="theory: exact probabilities, Bernstein's margin",

@@ -189,7 +189,7 @@ def _claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
         yield claims.equality(
             f"core-of-m{m + 1}", f"the core of m{m + 1}: the modes that cannot be distinguished "
             f"from m{m + 1} while its policy P{m + 1} acts; {explanation}",
-            expected, _members(m), "from the graph of situations", exact=True,
+            expected=expected, ours=_members(m), reason="from the graph of situations", exact=True,
         )  # fmt: skip
     yield from _policy_claims(columns)
     yield from _spell_claims(columns)
@@ -206,8 +206,8 @@ def _policy_claims(columns: Columns) -> Iterator[Claim]:
     yield claims.equality(
         "p2-spares-h2", "as long as P2 acts, no evidence against H2 is accumulated; the largest "
         "magnitude in all runs and steps [nats]",
-        0.0, largest, "it never leaves region A, where H1 and H2 agree", place=_PLACE,
-        origin=_NO_EVIDENCE, also=rate(class_of(AGENTS[1]), TRUE, OTHERS[0]) == 0.0,
+        expected=0.0, ours=largest, reason="it never leaves region A, where H1 and H2 agree",
+        place=_PLACE, origin=_NO_EVIDENCE, also=rate(class_of(AGENTS[1]), TRUE, OTHERS[0]) == 0.0,
     )  # fmt: skip
     pairs = ((1, 1), (0, 0), (0, 1))  # numbers in AGENTS and OTHERS: P2 on H3, P1 on H2 and H3
     for who, other in pairs:
@@ -216,25 +216,26 @@ def _policy_claims(columns: Columns) -> Iterator[Claim]:
         yield claims.positive(
             f"p{who + 1}-refutes-h{OTHERS[other] + 1}", f"{AGENTS[who]} acts: evidence for H1 "
             f"against H{OTHERS[other] + 1} accumulates; its mean at step {T} [nats]",
-            "> 0", evidence, evidence, "" if grows else "it is not above 0 by two standard errors",
+            expected="> 0", shown=evidence, differences=evidence,
+            reason="" if grows else "it is not above 0 by two standard errors",
             place="" if (who, other) == (0, 1) else _PLACE, origin="theory: two standard errors "
             "above 0",
         )  # fmt: skip
     yield claims.means_claim(
-        "evidence-as-computed",
-        "evidence grows as fast as computed, P1 against H2 and H3, P2 against H3; shown: P2 "
-        f"against H3, its mean at step {T} [nats]",
-        np.stack([d[:, k, -1, j] for k, j in pairs], axis=1),
-        np.array([_expected_at_end(class_of(AGENTS[k]), T)[OTHERS[j]] for k, j in pairs]),
-        3 * _ALARMS,
-    )
+        "evidence-as-computed", "evidence grows as fast as computed, P1 against H2 and H3, P2 "
+        f"against H3; shown: P2 against H3, its mean at step {T} [nats]",
+        runs=np.stack([d[:, k, -1, j] for k, j in pairs], axis=1),
+        expected=np.array([_expected_at_end(class_of(AGENTS[k]), T)[OTHERS[j]] for k, j in pairs]),
+        false_alarm_rate=3 * _ALARMS,
+    )  # fmt: skip
     has_evidence = d[:, 0, :, 0] != 0
     step = np.where(has_evidence.any(axis=1), has_evidence.argmax(axis=1), T + 1)
     yield claims.equality(
-        "long-enough",
-        "P1 must act for long enough: the first step that gives evidence about H2, in every run",
-        4, f"{step.min()} to {step.max()}" if np.ptp(step) else int(step[0]),
-        "three steps lead into B, and the fourth observes there", origin="theory: in every run",
+        "long-enough", "P1 must act for long enough: the first step that gives evidence about H2, "
+        "in every run",
+        expected=4, ours=f"{step.min()} to {step.max()}" if np.ptp(step) else int(step[0]),
+        reason="three steps lead into B, and the fourth observes there",
+        origin="theory: in every run",
     )  # fmt: skip
 
 
@@ -245,15 +246,15 @@ def _spell_claims(columns: Columns) -> Iterator[Claim]:
     yield claims.equality(
         "short-spells-are-in-vain", "P1 for one or two steps at a time, P2 for one in between, "
         "never tells H2 from H1; the largest magnitude of the evidence in all runs [nats]",
-        0.0, float(np.abs(runs[:, short]).max()), "although P1 acts in half or two thirds of all "
-        "steps", place=_PLACE, origin=_NO_EVIDENCE,
+        expected=0.0, ours=float(np.abs(runs[:, short]).max()), reason="although P1 acts in half "
+        "or two thirds of all steps", place=_PLACE, origin=_NO_EVIDENCE,
         also=all(rate(spell_class(SPELLS[i]), TRUE, OTHERS[0]) == 0.0 for i in short),
     )  # fmt: skip
     exact = np.array([_expected_at_end(spell_class(SPELLS[i]), T)[OTHERS[0]] for i in long])
     yield claims.means_claim(
         "longer-spells-tell", "P1 for three steps or more at a time tells H2 from H1; mean "
         f"evidence against H2 at step {T} for spells of three [nats]",
-        runs[:, long], exact, _ALARMS, also=bool((exact > 0).all()),
+        runs=runs[:, long], expected=exact, false_alarm_rate=_ALARMS, also=bool((exact > 0).all()),
         about=f"spells of {', '.join(str(SPELLS[i]) for i in long)}: ",
     )  # fmt: skip
 
@@ -264,24 +265,25 @@ def _rule_claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
     yield claims.equality(
         "rule-refutes-h3", "the control rule: H3 has less than 1 % of the weight after "
         f"{settings.steps} steps; share of the runs",
-        1.0, float((h3[:, -1] < _BELOW).mean()), origin=_H3_PILOT,
+        expected=1.0, ours=float((h3[:, -1] < _BELOW).mean()), origin=_H3_PILOT,
     )  # fmt: skip
     early = int(np.argmin(np.abs(t - _EARLY)))
     yield claims.positive(
         "rule-refutes-h2", "the control rule: the weight of H2 vanishes, for m2 is outside the "
         f"core of m1; its mean after {settings.steps} steps",
-        f"below {h2[:, early].mean():.3g}, that of step {t[early]}", h2[:, -1],
-        h2[:, early] - h2[:, -1], "slow, because P1 must be drawn three times in a row to find "
-        f"out: in {(h2[:, -1] < _BELOW).mean():.1%} of the runs less than 1 % is left",
-        place="section 4.4, theorem 3",
+        expected=f"below {h2[:, early].mean():.3g}, that of step {t[early]}", shown=h2[:, -1],
+        differences=h2[:, early] - h2[:, -1], reason="slow, because P1 must be drawn three times "
+        f"in a row to find out: in {(h2[:, -1] < _BELOW).mean():.1%} of the runs less than 1 % is "
+        "left", place="section 4.4, theorem 3",
     )  # fmt: skip
     k = int(np.searchsorted(t, after))  # the rule runs at least as long
     held, rule = columns["held"][:, -1, 1], h2[:, k]
     yield claims.positive(
         "holding-helps", f"holding each drawn mode for {HELD} steps refutes H2 sooner; mean weight "
         f"of H2 after {after} steps",
-        f"below {rule.mean():.3g}", held, rule - held, "one draw then gives three steps of P1 in a "
-        f"row; expected: the rule that draws at every step, after {t[k]}", decided=True,
+        expected=f"below {rule.mean():.3g}", shown=held, differences=rule - held,
+        reason="one draw then gives three steps of P1 in a row; expected: the rule that draws at "
+        f"every step, after {t[k]}", decided=True,
     )  # fmt: skip
 
 

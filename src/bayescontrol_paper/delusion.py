@@ -340,7 +340,9 @@ def _prize_claims(settings: Settings) -> Iterator[Claim]:
         ("prize-bits", "taken for evidence, the pick gives one false bit", 1.0, bits),
     ):
         holds = abs(ours - expected) <= ROUNDING
-        yield Claim(name, text, "ours", expected, ours, None, holds, exact=True)
+        yield Claim(
+            name, text, source="ours", expected=expected, ours=ours, holds=holds, exact=True,
+        )  # fmt: skip
 
 
 def _holds_claim(identity: Identity, settings: Settings, runs: AllTrajectories) -> Claim:
@@ -352,8 +354,8 @@ def _holds_claim(identity: Identity, settings: Settings, runs: AllTrajectories) 
     gap = _exact_gap(identity, settings, "causal")
     expected, ours, error = _shown_sides(identity, settings, runs, "causal")
     return Claim(
-        identity.name, identity.holds,
-        "ours", f"at most {expected:.4g}" if identity.bound else expected, ours, error,
+        identity.name, identity.holds, source="ours",
+        expected=f"at most {expected:.4g}" if identity.bound else expected, ours=ours, error=error,
         holds=gap <= ROUNDING and max(ratios) <= 1.0, reason=f"exact deviation {max(gap, 0.0):.2g} "
         f"up to step {HORIZON}; in simulation, up to step {settings.steps}, "
         f"{max(0.0, *ratios):.2f} of the margin for chance", threshold_origin=_ORIGIN,
@@ -371,8 +373,8 @@ def _fails_claim(identity: Identity, settings: Settings, runs: AllTrajectories) 
     expected, ours, error = _shown_sides(identity, settings, runs, "naive")
     gap_text = f"{abs(ours - expected) / error:.0f}" if error > 0 else "many"
     return Claim(
-        f"{identity.name}-naive-fails", identity.fails,
-        "ours", f"{'above' if identity.bound else 'not'} {expected:.4g}", ours, error,
+        f"{identity.name}-naive-fails", identity.fails, source="ours",
+        expected=f"{'above' if identity.bound else 'not'} {expected:.4g}", ours=ours, error=error,
         holds=gap > _CLEAR_GAP and max(ratios) <= 1.0, reason=f"exact deviation {gap:.3f} up to "
         f"step {HORIZON}; in simulation {gap_text} standard errors at step {settings.steps}; it "
         f"differs from the exact values by {max(ratios):.2f} of the margin for chance",
@@ -408,14 +410,15 @@ def _intervention_claims(settings: Settings, columns: Columns) -> Iterator[Claim
     yield equality(
         "intervention-law", "causal agent: other policies with the same hypotheses give the same "
         "posterior for the same history, bit for bit; histories that differ",
-        0, sum(changed["causal"]), f"{histories} histories of {settings.steps} steps, random "
-        "policies for each", origin="theory, bit for bit",
+        expected=0, ours=sum(changed["causal"]), reason=f"{histories} histories of "
+        f"{settings.steps} steps, random policies for each", origin="theory, bit for bit",
     )  # fmt: skip
     yield Claim(
-        "intervention-law-naive-fails",
-        "naive agent: other policies change its posterior; histories that differ",
-        "ours", "above 0", sum(changed["naive"]), None, all(changed["naive"]), f"of {histories}",
-        threshold_origin="theory: both processes have histories that differ",
+        "intervention-law-naive-fails", "naive agent: other policies change its posterior; "
+        "histories that differ",
+        source="ours", expected="above 0", ours=sum(changed["naive"]), holds=all(changed["naive"]),
+        reason=f"of {histories}", threshold_origin="theory: both processes have histories that "
+        "differ",
     )  # fmt: skip
 
 

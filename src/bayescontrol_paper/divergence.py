@@ -176,23 +176,25 @@ def _claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
     yield claims.equality(
         "posterior-bound", "no posterior of a mode m is ever above P(m)/P(m*) e^(-d), where d = "
         "d(m*‖m) is the evidence for m* against m; violations in all runs, steps and modes",
-        0, int(columns["violations"].sum()), f"{n * (settings.steps + 1) * len(MODES)} "
-        f"comparisons, {ROUNDING:g} allowed for rounding; the ln that the paper prints before the "
-        "bound is a misprint", place="section 4.2", origin="paper: no violation, in any run",
+        expected=0, ours=int(columns["violations"].sum()),
+        reason=f"{n * (settings.steps + 1) * len(MODES)} comparisons, {ROUNDING:g} allowed for "
+        "rounding; the ln that the paper prints before the bound is a misprint",
+        place="section 4.2", origin="paper: no violation, in any run",
     )  # fmt: skip
     pilot, pilot_text = claims.longest_pilot(five.OUTSIDE, settings.steps)
     yield claims.vanishes(
         "two-diverge", f"the evidence against {vanish} grows without end, so their posteriors "
         "vanish; mean of their weight at the end",
-        0.4, columns["posterior"][:, -1, outside].sum(-1), pilot, f"{pilot_text}: {pilot.mean:.2g}",
-        place="section 4.2, figure 3",
+        start=0.4, values=columns["posterior"][:, -1, outside].sum(-1), pilot=pilot,
+        pilot_text=f"{pilot_text}: {pilot.mean:.2g}", place="section 4.2, figure 3",
     )  # fmt: skip
     weight_inside = float(np.median(columns["posterior"][:, -1, inside].sum(-1)))
     yield claims.equality(
         "two-stay", f"the evidence against {stay} stays bounded: once the others are refuted, "
         "nothing tells them from m*; its rate under the policy of m*, nats per step",
-        0.0, max(rate(TRUE, m) for m in inside), "in half of the runs they end with a weight of "
-        f"{weight_inside:.2f} or more", place="section 4.2, figure 3", exact=True,
+        expected=0.0, ours=max(rate(TRUE, m) for m in inside), reason="in half of the runs they "
+        f"end with a weight of {weight_inside:.2f} or more", place="section 4.2, figure 3",
+        exact=True,
     )  # fmt: skip
     yield from _part_claims(settings, columns)
     yield from _band_claims(settings, columns)
@@ -209,27 +211,27 @@ def _part_claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
     growth, exact = _growth(settings, columns), np.array([rate(p, SHOWN) for p in POLICIES])
     fastest = int(np.argmax(exact))
     yield claims.means_claim(
-        "rates-by-policy",
-        f"the growth rate of evidence against {MODES[SHOWN]} depends on who acts: three policies, "
-        f"three rates; shown: that of {MODES[POLICIES[fastest]]}, nats per step",
-        growth, exact, _ALARMS, shown=fastest, also=len(set(exact.round(6))) == len(exact),
+        "rates-by-policy", f"the growth rate of evidence against {MODES[SHOWN]} depends on who "
+        f"acts: three policies, three rates; shown: that of {MODES[POLICIES[fastest]]}, nats per "
+        "step",
+        runs=growth, expected=exact, false_alarm_rate=_ALARMS, shown=fastest,
+        also=len(set(exact.round(6))) == len(exact),
     )  # fmt: skip
     worst = float(columns["unsplit"].max())
     yield Claim(
-        "parts-add-up",
-        "the evidence d is the sum of its parts g, each collected while one mode was in charge "
-        "(its policy acted); largest relative gap",
-        "paper", 0.0, float(f"{worst:.1g}"), None, worst <= ROUNDING,
+        "parts-add-up", "the evidence d is the sum of its parts g, each collected while one mode "
+        "was in charge (its policy acted); largest relative gap",
+        source="paper", expected=0.0, ours=float(f"{worst:.1g}"), holds=worst <= ROUNDING,
         reason=f"{ROUNDING:g} allowed for rounding" if worst <= ROUNDING
-        else "this is an identity: the program has a defect",
-        place="section 4.2, figure 5", threshold_origin="paper: an identity, up to rounding",
+        else "this is an identity: the program has a defect", place="section 4.2, figure 5",
+        threshold_origin="paper: an identity, up to rounding",
     )  # fmt: skip
     excess = columns["excess"][:, :, 1:].reshape(len(growth), -1)
     yield claims.means_claim(
-        "centred-on-its-mean",
-        "G is g with every term replaced by its mean: g - G has mean zero, for every mode in "
-        "charge and every other mode; shown: m* in charge, evidence against m1, at the end, nats",
-        excess, np.zeros(excess.shape[1]), _ALARMS,
+        "centred-on-its-mean", "G is g with every term replaced by its mean: g - G has mean zero, "
+        "for every mode in charge and every other mode; shown: m* in charge, evidence against m1, "
+        "at the end, nats",
+        runs=excess, expected=np.zeros(excess.shape[1]), false_alarm_rate=_ALARMS,
     )  # fmt: skip
 
 
@@ -249,7 +251,7 @@ def _band_claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
         "band-grows-like-root-t", "C, the half-width of the band that contains |g - G| up to step "
         "t in 95 % of runs, is σ (2.24 √t - 0.58), where σ is the spread of a term; here t = "
         f"{settings.steps}, in nats",
-        "ours", width, float(C[-1]), width_error, gap <= allowed,
+        source="ours", expected=width, ours=float(C[-1]), error=width_error, holds=gap <= allowed,
         reason=f"m* is always in charge; z = {gap / width_error:.1f} standard errors off; allowed "
         f"are {_BAND_ERRORS:g}, and {_BAND_SHARE:.0%} of C because the steps are few",
         threshold_origin="theory: the quantile of a random walk, and its standard error",
@@ -259,11 +261,12 @@ def _band_claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
     yield Claim(
         "no-band-for-all-times", "boundedness, which the theorems of the paper assume, would need "
         "one C for all times; here C grows: C up to step t, divided by C up to t/4",
-        "ours", growth, ratio, growth_error, ratio > _BOUNDED, reason="while m* acts, the terms of "
-        "g - G are independent given the room, so g - G is a random walk: C doubles when t is "
-        "multiplied by four. The posterior of m* is bounded from below without boundedness "
-        "(experiment lower-bound)", threshold_origin=f"theory: a bounded process has 1; {_BOUNDED} "
-        f"is {(growth - _BOUNDED) / growth_error:.1f} standard errors below a random walk",
+        source="ours", expected=growth, ours=ratio, error=growth_error, holds=ratio > _BOUNDED,
+        reason="while m* acts, the terms of g - G are independent given the room, so g - G is a "
+        "random walk: C doubles when t is multiplied by four. The posterior of m* is bounded from "
+        "below without boundedness (experiment lower-bound)", threshold_origin="theory: a bounded "
+        f"process has 1; {_BOUNDED} is {(growth - _BOUNDED) / growth_error:.1f} standard errors "
+        "below a random walk",
     )  # fmt: skip
 
 

@@ -181,13 +181,13 @@ def _claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
     yield zero_claim(
         "D-is-information", "D of the naive mixture is I(m; history) and at most H(prior) at every "
         "horizon: largest |D - I| in bits",
-        D_naive - columns["information"], f"D stays at least {headroom:.3g} bits below H(prior)",
-        origin=_ORIGIN, error=TOLERANCE, also=headroom >= -TOLERANCE,
+        values=D_naive - columns["information"], reason=f"D stays at least {headroom:.3g} bits "
+        "below H(prior)", origin=_ORIGIN, error=TOLERANCE, also=headroom >= -TOLERANCE,
     )  # fmt: skip
     yield zero_claim(
         "C-is-information", "the observations' part of the rule's closed-loop C is I(m; history) "
         "under intervened actions: largest gap in bits",
-        columns["C_observations"] - columns["intervened_information"], origin=_ORIGIN,
+        values=columns["C_observations"] - columns["intervened_information"], origin=_ORIGIN,
         error=TOLERANCE,
     )  # fmt: skip
 
@@ -195,7 +195,9 @@ def _claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
 def _minimum_claim(name: str, claim: str, margins: FloatArray, place: str) -> Claim:
     least = f"exact by enumeration; the smallest margin is {margins.min():.3g} bits"
     wins = int((margins > TOLERANCE).sum())
-    return equality(name, claim, margins.size, wins, least, place=place, origin=_ORIGIN)
+    return equality(
+        name, claim, expected=margins.size, ours=wins, reason=least, place=place, origin=_ORIGIN,
+    )  # fmt: skip
 
 
 def _by_agent(settings: Settings, columns: Columns) -> Rows:

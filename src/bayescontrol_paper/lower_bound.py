@@ -211,7 +211,7 @@ def _claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
     yield Claim(
         "lower-bound", "the posterior of the true mode m*, one of |M|, stays above λ/|M| at all "
         f"times in {100 * (1 - _DELTA):g} % of runs, for some λ > 0; λ in the worst world, {worst}",
-        "paper", "above 0", floors[worst], None, floors[worst] > _ABOVE,
+        source="paper", expected="above 0", ours=floors[worst], holds=floors[worst] > _ABOVE,
         reason=f"λ is the share of its prior 1/|M| that m* retains up to step {settings.steps}; "
         f"Ville's inequality gives λ ≥ {_DELTA:g} for all times, whether divergences are bounded "
         f"or not; below {_ABOVE:g} the claim would be refuted", place="section 4.3, theorem 2",
@@ -225,12 +225,13 @@ def _claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
         share, error = float(result.share[0]), float(result.error[0])
         limit = _SHOWN + float(bernstein(_SHOWN * (1.0 - _SHOWN), result.runs, _ALARMS))
         yield Claim(
-            f"naive-{world.replace(' ', '-')}",
-            f"{world}: for an agent that takes its own actions for evidence the true mode falls "
-            f"below δ times its prior more often than the bound allows; δ = {_SHOWN:g}",
-            "ours", f"above {_SHOWN:g}", share, error, share > limit,
-            reason=f"chance alone would not go beyond {limit:.2g} (false alarms: 1 in 1000)",
-            threshold_origin="theory: above Ville's bound by more than Bernstein's margin",
+            f"naive-{world.replace(' ', '-')}", f"{world}: for an agent that takes its own actions "
+            "for evidence the true mode falls below δ times its prior more often than the bound "
+            f"allows; δ = {_SHOWN:g}",
+            source="ours", expected=f"above {_SHOWN:g}", ours=share, error=error,
+            holds=share > limit, reason=f"chance alone would not go beyond {limit:.2g} (false "
+            "alarms: 1 in 1000)", threshold_origin="theory: above Ville's bound by more than "
+            "Bernstein's margin",
         )  # fmt: skip
 
 
@@ -242,8 +243,8 @@ def _ville_claim(settings: Settings, world: str, low: FloatArray) -> Claim:
     return Claim(
         f"ville-{world.replace(' ', '-')}", f"{world}, control rule: the true mode ever falls "
         f"below δ times its prior in at most a share δ of the runs; here δ = {_SHOWN:g}",
-        "ours", f"at most {_SHOWN:g}", float(result.share[k]), float(result.error[k]),
-        bool((result.share <= result.deltas + margin).all()),
+        source="ours", expected=f"at most {_SHOWN:g}", ours=float(result.share[k]),
+        error=float(result.error[k]), holds=bool((result.share <= result.deltas + margin).all()),
         reason=f"for δ = {', '.join(f'{d:g}' for d in DELTAS)} the share is at most {ratio:.2f} "
         f"times δ, in {result.runs} runs of {settings.steps} steps",
         threshold_origin="theory: Ville's inequality, Bernstein's margin",
@@ -257,13 +258,14 @@ def _ruin_claim(settings: Settings, low: FloatArray) -> Claim:
     k, gap = _BETWEEN.index(_SHOWN), np.abs(result.share - exact)
     z, is_within = (gap / np.sqrt(exact * (1.0 - exact) / result.runs)).max(), (gap <= margin).all()
     return Claim(
-        "gamblers-ruin",
-        "prize or frog: each box that is opened is a step for the true mode or against it, odds 3 "
-        f"to 1, so its fall is a gambler's ruin; here δ = {_SHOWN:g}, three steps behind",
-        "ours", float(exact[k]), float(result.share[k]), float(result.error[k]), bool(is_within),
-        reason=f"1, 2, 3 and 4 steps behind: at most z = {z:.1f} standard errors off, "
-        f"{'within' if is_within else 'not within'} what chance allows (false alarms: 1 in 1000)",
-        threshold_origin="theory: exact shares, Bernstein's margin",
+        "gamblers-ruin", "prize or frog: each box that is opened is a step for the true mode or "
+        f"against it, odds 3 to 1, so its fall is a gambler's ruin; here δ = {_SHOWN:g}, three "
+        "steps behind",
+        source="ours", expected=float(exact[k]), ours=float(result.share[k]),
+        error=float(result.error[k]), holds=bool(is_within), reason="1, 2, 3 and 4 steps behind: "
+        f"at most z = {z:.1f} standard errors off, {'within' if is_within else 'not within'} what "
+        "chance allows (false alarms: 1 in 1000)", threshold_origin="theory: exact shares, "
+        "Bernstein's margin",
     )  # fmt: skip
 
 

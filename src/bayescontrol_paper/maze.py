@@ -235,8 +235,8 @@ def _claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
     yield Claim(
         "optimum", "the best policy of three-cups earns ρ* per step; bounds certified to "
         f"{plan.upper - plan.lower:.0e}",
-        "ours", f"{_REFERENCE_OPTIMUM:.10f}", f"{plan.gain:.10f}", None,
-        plan.lower - 5e-11 <= _REFERENCE_OPTIMUM <= plan.upper + 5e-11, exact=True,
+        source="ours", expected=f"{_REFERENCE_OPTIMUM:.10f}", ours=f"{plan.gain:.10f}",
+        holds=plan.lower - 5e-11 <= _REFERENCE_OPTIMUM <= plan.upper + 5e-11, exact=True,
     )  # fmt: skip
     if results.settings.steps >= min(_PILOT):
         yield _near_optimal_claim(results)
@@ -261,8 +261,8 @@ def _near_optimal_claim(results: Results) -> Claim:
     return Claim(
         "rule-near-optimal", f"under either prior the control rule earns at least {least:.1%} of "
         f"ρ* over the last {results.settings.window:,} of {steps:,} steps; here {worst}",
-        "ours", f"≥ {least:.3g}", shares[worst], error, shares[worst] >= least, reason,
-        threshold_origin=origin,
+        source="ours", expected=f"≥ {least:.3g}", ours=shares[worst], error=error,
+        holds=shares[worst] >= least, reason=reason, threshold_origin=origin,
     )  # fmt: skip
 
 
@@ -289,8 +289,9 @@ def _beats_claims(results: Results) -> Iterator[Claim]:
         yield Claim(
             f"rule-beats-R{C}", "under either prior the control rule earns more than R-learning "
             f"with C = {C}, run by run, significantly: the smaller difference, {RULES[smaller]}",
-            "ours", "> 0", float(mean), float(error), all(v == "better" for v in verdicts),
-            judged[smaller][C].sentence if judged else "one run cannot show a difference",
+            source="ours", expected="> 0", ours=float(mean), error=float(error),
+            holds=all(v == "better" for v in verdicts),
+            reason=judged[smaller][C].sentence if judged else "one run cannot show a difference",
             threshold_origin="theory: a paired test of sign flips at 5 %, corrected by Holm",
             undecided=results.settings.runs < _ENOUGH,
         )  # fmt: skip
@@ -299,12 +300,13 @@ def _beats_claims(results: Results) -> Iterator[Claim]:
 def _cup_cycle_claim(results: Results) -> Claim:
     late = results.late[learner(5)]
     caught = np.abs(late - _CUP_CYCLE) <= _NEAR_CYCLE
+    share, share_error = claims.share_and_error(caught)
     mean, error = mean_and_error(late)
     return Claim(
         "R5-cup-cycle", f"R-learning with C = 5 ends in the cup cycle, {_CUP_CYCLE} ± "
         f"{_NEAR_CYCLE} per step, in most runs: share of the runs",
-        "ours", "> 0.5", *claims.share_and_error(caught), bool(2 * caught.sum() > caught.size),
-        f"{caught.sum()} of {caught.size} runs; mean reward of all runs "
+        source="ours", expected="> 0.5", ours=share, error=share_error, holds=share > 0.5,
+        reason=f"{caught.sum()} of {caught.size} runs; mean reward of all runs "
         f"{with_error(float(mean), float(error) if late.size > 1 else None)}; if the goal paid "
         f"nothing, the best policy would earn {results.cup_cycle:.4f} from the cups",
         threshold_origin="pilot on seed 1000: 20 of 20 runs; most is more than half (false alarms "
@@ -326,8 +328,8 @@ def _order_claim(results: Results) -> Claim:
     return Claim(
         "paper-order", "average reward falls in this order (prior A; ≈: no significant difference "
         "in a paired test)",
-        "paper", " > ".join(names[name] for name in printed), order, None, None,
-        f"{_OTHER_MAP}on ours the order of the means is "
+        source="paper", expected=" > ".join(names[name] for name in printed), ours=order,
+        holds=None, reason=f"{_OTHER_MAP}on ours the order of the means is "
         f"{'the same' if ours == printed else 'different'}; "
         f"{', '.join(ties) or 'all differences are significant'}", place="section 5.2, table 1",
     )  # fmt: skip
@@ -339,9 +341,10 @@ def _crossing_claim(results: Results) -> Claim:
     return Claim(
         "crossing-step", "R-learning with C = 30 is ahead at first; from about this step on the "
         "cumulative reward of the control rule (prior A) is higher",
-        "paper", _CROSSING, ours if np.isfinite(ours) else "not yet",
-        error if np.isfinite(error) else None, None, f"{_OTHER_MAP}prior B: {_step_text(step_b)}; "
-        f"cumulative reward, mean of {results.settings.runs} runs", place="section 5.2, figure 11",
+        source="paper", expected=_CROSSING, ours=ours if np.isfinite(ours) else "not yet",
+        error=error if np.isfinite(error) else None, holds=None,
+        reason=f"{_OTHER_MAP}prior B: {_step_text(step_b)}; cumulative reward, mean of "
+        f"{results.settings.runs} runs", place="section 5.2, figure 11",
     )  # fmt: skip
 
 

@@ -219,17 +219,17 @@ def _claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
     yield Claim(
         "false-alarms", f"under every mode the alarm is raised by step {settings.steps} in at most "
         "a share δ of the runs; here the worst mode",
-        "ours", f"at most {delta:g}", share, _error(share, n), share <= delta + _slack(delta, n),
-        "by Ville's inequality, even if it is checked after every step; chance explains up to "
-        f"{delta + _slack(delta, n):.2g}", threshold_origin="theory: Ville's inequality, three "
-        "standard errors and one run",
+        source="ours", expected=f"at most {delta:g}", ours=share, error=_error(share, n),
+        holds=share <= delta + _slack(delta, n), reason="by Ville's inequality, even if it is "
+        f"checked after every step; chance explains up to {delta + _slack(delta, n):.2g}",
+        threshold_origin="theory: Ville's inequality, three standard errors and one run",
     )  # fmt: skip
     mean, error = _mean(cost[:, : len(INSIDE)].mean(axis=1))
     yield Claim(
         "false-alarm-cost", "inside the class, where the alarm is false, resting after it costs at "
         "most δ times the reward of the good lever per step",
-        "ours", f"at most {delta * _BEST:.3g}", mean, error,
-        mean <= delta * _BEST + 3.0 * error + _BEST / n,
+        source="ours", expected=f"at most {delta * _BEST:.3g}", ours=mean, error=error,
+        holds=mean <= delta * _BEST + 3.0 * error + _BEST / n,
         threshold_origin="theory: Ville's inequality, three standard errors and one run",
     )  # fmt: skip
     if detectable(settings):
@@ -239,10 +239,10 @@ def _claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
         yield Claim(
             "streaks-found", "losses in streaks are detected, though every lever wins and loses as "
             f"often as its mode predicts; share of alarms by step {settings.steps}",
-            "ours", f"above {delta:g}", share, _error(share, n),
-            share > delta + 3.0 * math.sqrt(delta * (1.0 - delta) / n), "the alarm shows that the "
-            "modes are wrong, not that they do harm: here resting costs "
-            f"{_mean(cost[:, _STREAKS])[0]:.2g} per step",
+            source="ours", expected=f"above {delta:g}", ours=share, error=_error(share, n),
+            holds=share > delta + 3.0 * math.sqrt(delta * (1.0 - delta) / n),
+            reason="the alarm shows that the modes are wrong, not that they do harm: here resting "
+            f"costs {_mean(cost[:, _STREAKS])[0]:.2g} per step",
             threshold_origin="theory: above the rate of false alarms by three standard errors",
         )  # fmt: skip
 
@@ -254,21 +254,22 @@ def _outside_claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
     yield Claim(
         "power", f"outside the class the alarm is raised by step {settings.steps}; here the worst "
         f"of {names}",
-        "ours", f"at least {_POWER:g}", share, _error(share, n),
-        share >= _POWER - _slack(_POWER, n), threshold_origin="pilot on seed 1000: all of 400 runs "
-        "in each world; three standard errors and one run",
+        source="ours", expected=f"at least {_POWER:g}", ours=share, error=_error(share, n),
+        holds=share >= _POWER - _slack(_POWER, n), threshold_origin="pilot on seed 1000: all of "
+        "400 runs in each world; three standard errors and one run",
     )  # fmt: skip
     # Runs without an alarm count all steps.
     delays = {k: _mean(np.minimum(columns["step"][:, k], settings.steps)) for k in found}
     D, bound = distances(), math.log(1.0 / settings.delta)
     nats = {k: (mean * D[WORLDS[k]], error * D[WORLDS[k]]) for k, (mean, error) in delays.items()}
     quickest = min(found, key=lambda k: nats[k][0])
+    least_nats, error = nats[quickest]
     yield Claim(
         "delay-bound", "every alarm needs at least ln 1/δ nats of evidence on average (steps times "
         f"D); here the quickest, in {WORLDS[quickest]}",
-        "ours", f"at least {bound:.3g}", *nats[quickest],
-        all(mean >= bound - 3.0 * error for mean, error in nats.values()),
-        f"D is the evidence of one step; the rest of the {nats[quickest][0]:.3g} is the cost of "
+        source="ours", expected=f"at least {bound:.3g}", ours=least_nats, error=error,
+        holds=all(mean >= bound - 3.0 * nats_error for mean, nats_error in nats.values()),
+        reason=f"D is the evidence of one step; the rest of the {least_nats:.3g} is the cost of "
         "learning the world, about which the alarm assumes nothing",
         threshold_origin="theory: no alarm is quicker; three standard errors",
     )  # fmt: skip
@@ -276,8 +277,9 @@ def _outside_claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
     yield Claim(
         "delay-order", "the farther the world is from the nearest mode, the sooner the alarm; mean "
         f"steps in {names}",
-        "ours", "falling", ", ".join(f"{mean:.4g}" for mean, _ in delays.values()), None,
-        all(near >= far - 3.0 * math.hypot(e, f) for (near, e), (far, f) in in_order),
+        source="ours", expected="falling",
+        ours=", ".join(f"{mean:.4g}" for mean, _ in delays.values()),
+        holds=all(near >= far - 3.0 * math.hypot(e, f) for (near, e), (far, f) in in_order),
         threshold_origin="theory: the order of D, three standard errors",
     )  # fmt: skip
     gains = {k: _mean(columns["guarded"][:, k] - columns["blind"][:, k]) for k in found}
@@ -286,7 +288,7 @@ def _outside_claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
     yield Claim(
         "fallback-gain", "where ignoring the alarm loses, resting after it earns more per step; "
         f"here the smallest gain, {WORLDS[smallest]}",
-        "ours", "above 0", gain, error, gain > 3.0 * error,
+        source="ours", expected="above 0", ours=gain, error=error, holds=gain > 3.0 * error,
         threshold_origin="theory: above 0 by three standard errors",
     )  # fmt: skip
 

@@ -155,15 +155,15 @@ def _claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
     yield Claim(
         "transitions-sum-to-1", "from every state s, the probabilities P(s'|m,s) of the next state "
         "s' under the policy of m sum to 1; the largest deviation",
-        "ours", 0.0, deviation, None, deviation <= claims.ROUNDING, exact=True,
+        source="ours", expected=0.0, ours=deviation, holds=deviation <= claims.ROUNDING, exact=True,
     )  # fmt: skip
     for k, who in enumerate(POLICIES[:2]):
         visited = tuple(np.flatnonzero(columns["visits"][:, k].sum(axis=0)).tolist())
         yield claims.equality(
             f"subset-{who.lower()}", f"applying {who} means choosing a subset of the states: "
             "exactly these are visited for ever",
-            _names(selected(who)), _names(visited), "expected: where the exact stationary "
-            "distribution is positive; ours: visited in the second halves of "
+            expected=_names(selected(who)), ours=_names(visited), reason="expected: where the "
+            "exact stationary distribution is positive; ours: visited in the second halves of "
             f"{len(columns['visits'])} runs", place="section 4.1, figure 2",
             origin="theory: the exact stationary distribution",
             undecided=set(visited) < set(selected(who)),
@@ -171,11 +171,10 @@ def _claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
     for k, who in enumerate(POLICIES):
         x = int(np.argmax(time_shares(who)))
         yield claims.means_claim(
-            "time-by-turns" if who == ALTERNATING else f"time-{who.lower()}",
-            f"{who}: runs spend the computed share of the time in every state; shown: "
-            f"{_names((x,))}",
-            _time_in_states(columns)[:, k], time_shares(who), _ALARMS / 3, shown=x,
-            about="all states: ",
+            "time-by-turns" if who == ALTERNATING else f"time-{who.lower()}", f"{who}: runs spend "
+            f"the computed share of the time in every state; shown: {_names((x,))}",
+            runs=_time_in_states(columns)[:, k], expected=time_shares(who),
+            false_alarm_rate=_ALARMS / 3, shown=x, about="all states: ",
         )  # fmt: skip
     yield _frequency_claim(columns)
     yield from _entering_claims(columns)
@@ -205,8 +204,8 @@ def _frequency_claim(columns: Columns) -> Claim:
     return claims.equality(
         "transition-frequencies", "every transition is taken as often as P(s'|m,s) says, and those "
         "of probability 0 never; number of pairs (s, s') that agree, for three policies",
-        pairs, agreeing, "within binomial margins, with one false alarm in 1,000 seeds",
-        origin="theory: exact probabilities, binomial margin",
+        expected=pairs, ours=agreeing, reason="within binomial margins, with one false alarm in "
+        "1,000 seeds", origin="theory: exact probabilities, binomial margin",
     )  # fmt: skip
 
 
@@ -216,17 +215,18 @@ def _entering_claims(columns: Columns) -> Iterator[Claim]:
     yield claims.equality(
         "wherever-it-starts", f"from every state, each policy is inside its subset after {latest} "
         "steps and stays there; share of the runs and steps from then on",
-        1.0, float(columns["inside"][:, :2, early:].mean()), origin="theory: by then the exact "
-        "chain is inside with probability 1",
+        expected=1.0, ours=float(columns["inside"][:, :2, early:].mean()), origin="theory: by then "
+        "the exact chain is inside with probability 1",
     )  # fmt: skip
     either = {*selected("P1"), *selected("P2")}
     new = [x for x in selected(ALTERNATING) if x not in either]
     yield claims.means_claim(
-        "by-turns-leads-elsewhere",
-        f"two alternating policies visit {_names(new)}, which neither visits for ever by itself: a "
-        "mixture of policies selects more than the two subsets; share of the time",
-        _time_in_states(columns)[:, 2, new].sum(axis=1)[:, None],
-        time_shares(ALTERNATING)[new].sum(keepdims=True), _ALARMS, also=bool(new),
+        "by-turns-leads-elsewhere", f"two alternating policies visit {_names(new)}, which neither "
+        "visits for ever by itself: a mixture of policies selects more than the two subsets; share "
+        "of the time",
+        runs=_time_in_states(columns)[:, 2, new].sum(axis=1)[:, None],
+        expected=time_shares(ALTERNATING)[new].sum(keepdims=True), false_alarm_rate=_ALARMS,
+        also=bool(new),
     )  # fmt: skip
 
 

@@ -162,20 +162,20 @@ def _claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
         weights = columns[f"{name} posterior"][:, -1, outside].sum(-1)
         left = float((weights > GONE).mean())
         yield claims.vanishes(
-            f"outside-the-core-{name.replace(' ', '-')}",
-            f"{name}: the weight of all {len(outside)} modes outside the core of the true one "
-            "vanishes almost surely; its mean at the end",
-            class_of(name).prior[outside].sum(), weights, pilot,
-            f"{pilot_text}: {claims.format_weight(pilot.mean)}",
-            f"in {100 * left:.3g} % of the runs more than {GONE:g} is left"
+            f"outside-the-core-{name.replace(' ', '-')}", f"{name}: the weight of all "
+            f"{len(outside)} modes outside the core of the true one vanishes almost surely; its "
+            "mean at the end",
+            start=class_of(name).prior[outside].sum(), values=weights, pilot=pilot,
+            pilot_text=f"{pilot_text}: {claims.format_weight(pilot.mean)}",
+            reason=f"in {100 * left:.3g} % of the runs more than {GONE:g} is left"
             + ": m* is rarely in charge for long while its weight is small" * (left > 0.02),
             place="section 4.4, theorem 3", small_as_text=True,
         )  # fmt: skip
     yield claims.equality(
         "never-above-the-bound", "no posterior of a mode m is ever above P(m)/P(m*) e^(-d), where "
         "d is the evidence for the true mode m* against m; violations",
-        0, sum(int(columns[f"{name} violations"].sum()) for name in CLASSES),
-        f"{sum(columns[f'{name} bound'].size for name in CLASSES)} comparisons",
+        expected=0, ours=sum(int(columns[f"{name} violations"].sum()) for name in CLASSES),
+        reason=f"{sum(columns[f'{name} bound'].size for name in CLASSES)} comparisons",
         origin="theory: no violation, up to rounding",
     )  # fmt: skip
     modes, inside = class_of(FIVE), others(FIVE, inside=True)
@@ -185,7 +185,7 @@ def _claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
     yield Claim(
         "inside-the-core-stays", f"{FIVE}: modes inside the core that act as m* does need not "
         f"vanish ({', '.join(modes.name(m) for m in inside)}); median of their weight at the end",
-        "ours", f"about {prior:g}", median, None, alike and median > prior / 2,
+        source="ours", expected=f"about {prior:g}", ours=median, holds=alike and median > prior / 2,
         reason="no remaining mode takes the actions that would refute them; they do no harm",
         threshold_origin="pilot on seed 1000, 1,000 runs: nine in ten are above half of the prior "
         "(false alarms: below 1e-9)",
@@ -201,10 +201,11 @@ def _rival_claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
     yield Claim(
         "refuted-by-its-own-policy", "bias grid: the mode (.8, .8) is in the core of the true one, "
         "(.8, .5), acts differently, and vanishes nevertheless; median of its weight at the end",
-        "ours", f"→ 0, from {prior:.3g}", median, None, exact and median < prior / 5,
-        reason="it predicts that the second arm wins with .8, pulls it half of the time, and is "
-        "refuted by the observations", threshold_origin="pilot on seed 1000, 1,000 runs of 500 "
-        "steps: eight in ten are below a fifth of the prior (false alarms: below 1e-9)",
+        source="ours", expected=f"→ 0, from {prior:.3g}", ours=median,
+        holds=exact and median < prior / 5, reason="it predicts that the second arm wins with .8, "
+        "pulls it half of the time, and is refuted by the observations",
+        threshold_origin="pilot on seed 1000, 1,000 runs of 500 steps: eight in ten are below a "
+        "fifth of the prior (false alarms: below 1e-9)",
     )  # fmt: skip
     mean, error = claims.measured(powers)
     pilot, pilot_text = claims.longest_pilot(_POWER, settings.long_steps)
@@ -212,7 +213,7 @@ def _rival_claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
     yield Claim(
         "slower-like-one-over-t", "the weight w of (.8, .8) falls like 1/t, not exponentially: the "
         "power of t, over the last three quarters of the steps",
-        "ours", -1.0, mean, error, abs(mean + 1.0) <= slack,
+        source="ours", expected=-1.0, ours=mean, error=error, holds=abs(mean + 1.0) <= slack,
         reason="its arm is pulled in proportion to its weight, so dw/dt ∝ -w²",
         threshold_origin=f"{pilot_text}: {pilot.mean:.2g} at a finite time; within {slack:.2g} of "
         "-1 (false alarms: 1 in 1000)",
