@@ -262,16 +262,16 @@ def _claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
         error=rule.sd / math.sqrt(n), holds=all(agree.values()), threshold_origin=_MEAN_ORIGIN,
     )  # fmt: skip
     yield Claim(
-        "bayes-optimal-time", "a Bayes-optimal controller identifies in k actions; here k = "
-        f"{planned}",
+        "bayes-optimal-time",
+        f"a Bayes-optimal controller identifies in k actions; here k = {planned}",
         source="paper", expected=planned, ours=_slowest(time, BAYES_OPTIMAL, planned),
         holds=agree[BAYES_OPTIMAL],
         reason="" if agree[BAYES_OPTIMAL] else "some run took a different number of actions",
         place=_PLACE, threshold_origin="paper: k, in every run",
     )  # fmt: skip
     yield Claim(
-        "held-mode-time", "the rule with modes held for k steps identifies in exactly k; here k = "
-        f"{held}",
+        "held-mode-time",
+        f"the rule with modes held for k steps identifies in exactly k; here k = {held}",
         source="ours", expected=held, ours=_slowest(time, "Every(k)", held),
         holds=agree["Every(k)"], threshold_origin="theory: k, in every run",
     )  # fmt: skip
@@ -293,8 +293,8 @@ def _claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
     )  # fmt: skip
     simulated_ks = lengths(settings, RULE)
     yield Claim(
-        "first-reward-time", "the rule is first rewarded after 2^k - 1 + k/2 steps on average; "
-        f"here k = {longest}",
+        "first-reward-time",
+        f"the rule is first rewarded after 2^k - 1 + k/2 steps on average; here k = {longest}",
         source="ours", expected=first.mean, ours=float(reward_time[:, longest - 1].mean()),
         error=first.sd / math.sqrt(n),
         holds=all(_is_close(reward_time[:, k - 1], first_reward_time(k)) for k in simulated_ks),
@@ -310,8 +310,8 @@ def _growing_claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
     note = "" if scale == _SCALE else f"the paper's chain grows as ⌈{_SCALE} √t⌉, not {scale} √t"
     in_time = bool(np.all(optimal == earliest))
     yield Claim(
-        "growing-chain-optimal", f"with k = ceil({scale} sqrt t) Bayes-optimal control converges "
-        f"in {earliest} steps",
+        "growing-chain-optimal",
+        f"with k = ceil({scale} sqrt t) Bayes-optimal control converges in {earliest} steps",
         source="paper", expected=earliest, ours=float(optimal.max()),
         holds=None if note else in_time,
         reason=note or ("" if in_time else "some run took more or fewer steps"), place=_PLACE,
@@ -325,8 +325,8 @@ def _growing_claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
         place=_PLACE, exact=True, threshold_origin="paper: \"most\" is more than half",
     )  # fmt: skip
     yield Claim(
-        "growing-chain-held", "holding a mode can fail too: P(the rule ever converges), modes held "
-        f"for {scale} steps",
+        "growing-chain-held",
+        f"holding a mode can fail too: P(the rule ever converges), modes held for {scale} steps",
         source="paper", expected="< 0.5", ours=held, holds=None if note else held < 0.5,
         reason=note or f"any fixed time below the {earliest} steps that are required first may "
         "fail for ever", place=_PLACE, exact=True, threshold_origin="paper: as for modes drawn at "
@@ -334,8 +334,8 @@ def _growing_claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
     )  # fmt: skip
     p = growing_distribution(scale, "doubling")
     yield Claim(
-        "growing-chain-doubling", "modes held for doubling times converge: P(the rule ever "
-        "converges)",
+        "growing-chain-doubling",
+        "modes held for doubling times converge: P(the rule ever converges)",
         source="ours", expected=1.0, ours=float(p.sum()), holds=bool(abs(p.sum() - 1.0) < 1e-12),
         reason=f"with certainty by step {int(np.flatnonzero(p)[-1]) + 1}, after "
         f"{float(np.arange(1, p.size + 1) @ p):.1f} on average", exact=True,
@@ -373,7 +373,7 @@ def _slowest(time: FloatArray, agent: str, k: int) -> float:
     return float(time[:, AGENTS.index(agent), k - 1].max())
 
 
-def _times(settings: Settings, columns: Columns) -> Rows:
+def _times_table(settings: Settings, columns: Columns) -> Rows:
     """Steps to identification of a k-step chain
 
     exact means; simulated: mean of {settings.runs} runs and its standard error
@@ -392,7 +392,7 @@ def _times(settings: Settings, columns: Columns) -> Rows:
     return Rows(f"k | every step | simulated | {' | '.join(AGENTS[1:])}", rows)
 
 
-def _growing_times(settings: Settings, columns: Columns) -> Rows:
+def _growing_times_table(settings: Settings, columns: Columns) -> Rows:
     """The growing chain, k = ⌈{settings.scale} √t⌉: probability that it has been identified
 
     exact; beyond t = {far} an upper bound is added
@@ -512,6 +512,6 @@ def _share_panel(settings: Settings, columns: Columns) -> Panel:
 experiment: Final = Experiment(
     "chain", "time to identify a k-step chain: control rule, Bayes-optimal, held modes", Settings,
     quick=Settings(runs=400), full=Settings(runs=4000, steps=200_000), run=run,
-    score=Scored(_claims, _times, _growing_times),
+    score=Scored(_claims, _times_table, _growing_times_table),
     figures=Figures(_identification_time_figure, _growing_chain_figure),
 )  # fmt: skip

@@ -280,7 +280,7 @@ _SHARES: Final = {
 _MOTOR_LIMIT: Final = 1.05
 #: Runs of the pilot in which both hazards were within a factor of ten, and all its runs.
 _PILOT: Final = (196, 200)
-_ALARMS: Final = 0.01
+_FALSE_ALARM_RATE: Final = 0.01
 
 
 def _claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
@@ -294,8 +294,8 @@ def _claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
             name, f"10 arms, all biases drawn anew with probability {RATES[world]:g} per step: "
             f"mean regret after {steps(world):,} steps",
             limit=limit, values=results.total(world, RULE), baseline=None,
-            reason=f"other programs: {others}", origin="requirement, set below the means of other "
-            "programs",
+            reason=f"other programs: {others}",
+            origin="requirement, set below the means of other programs",
         )  # fmt: skip
     for name, (world, share, when) in _SHARES.items():
         rule, static = results.total(world, RULE), results.total(world, STATIC)
@@ -324,9 +324,9 @@ def _linear_claim(results: Results) -> Claim:
     verdicts = [comparison.verdict for comparison in compared]
     won = verdicts.count("worse")  # the other agent is worse
     return Claim(
-        "linear-jumps", "contexts whose weights jump, and a plant that jumps: in how many of four "
-        "comparisons the rule is better than the static rule and than the best fixed forgetting "
-        "factor",
+        "linear-jumps",
+        "contexts whose weights jump, and a plant that jumps: in how many of four comparisons the "
+        "rule is better than the static rule and than the best fixed forgetting factor",
         source="ours", expected=4, ours=won, holds=won == 4,
         reason=" ".join(comparison.sentence for comparison in compared) or "there is only one run",
         undecided=won < 4 and "better" not in verdicts, threshold_origin="theory: paired sign "
@@ -336,7 +336,7 @@ def _linear_claim(results: Results) -> Claim:
 
 def _hazard_claim(results: Results) -> Claim:
     means, (hits, runs) = results.log_hazard, _PILOT
-    least = claims.least_successes(results.settings.runs, _PILOT, _ALARMS)
+    least = claims.least_successes(results.settings.runs, _PILOT, _FALSE_ALARM_RATE)
     errors = [np.abs(v - math.log10(RATES[name])) for name, v in means.items()]
     near = np.max(errors, axis=0) <= 1.0
     share, error = claims.share_and_error(near)
@@ -379,7 +379,7 @@ def _linear_table(settings: Settings, columns: Columns) -> claims.Rows:
 # -- figures -----------------------------------------------------------------------------------
 
 
-def _regret(settings: Settings, columns: Columns) -> Figure:
+def _regret_figure(settings: Settings, columns: Columns) -> Figure:
     """Bandits that change
 
     Lower is better. All agents play the same bandits. The rule that expects changes learns anew
@@ -395,7 +395,7 @@ def _regret(settings: Settings, columns: Columns) -> Figure:
     return Figure([_regrets(results, name, title) for name, title in titles.items()])
 
 
-def _linear(settings: Settings, columns: Columns) -> Figure:
+def _linear_figure(settings: Settings, columns: Columns) -> Figure:
     """Linear worlds that jump
 
     Lower is better. Each point is a run; the runs of each agent are sorted. The static rule is
@@ -421,6 +421,7 @@ experiment: Final = Experiment(
     "changing", "worlds that change: regret of the rule with change points, static rule, KL-UCB",
     Settings, quick=Settings(runs=40, linear_runs=12, motor_runs=2),
     full=Settings(runs=2000, linear_runs=200, motor_runs=20), run=run,
-    score=claims.Scored(_claims, _regret_table, _linear_table), figures=Figures(_regret, _linear),
+    score=claims.Scored(_claims, _regret_table, _linear_table),
+    figures=Figures(_regret_figure, _linear_figure),
     full_only=("fast-changes", "no-change-price"),
 )  # fmt: skip

@@ -83,7 +83,7 @@ def run(settings: Settings, i: int) -> Columns:
     return {"weight": np.stack(weight), "distance": np.stack(distance), "strange": np.stack(wrong)}
 
 
-_ALARMS: Final = 1e-3 / 2
+_FALSE_ALARM_RATE: Final = 1e-3 / 2
 #: Expected evidence, in nats, from which on the claim about visits of B is made.
 _ENOUGH: Final = 5.0
 #: The outcomes in words.
@@ -106,9 +106,9 @@ def _claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
         f"[m{m + 1}] = {{{', '.join(both.name(i) for i in core(both, m))}}}" for m in range(2)
     )
     yield claims.equality(
-        "each-in-the-core-of-the-other", "both policies stay in A, where the hypotheses H1 and H2 "
-        "agree: neither policy can distinguish the modes, and each mode is in the core of the "
-        "other",
+        "each-in-the-core-of-the-other",
+        "both policies stay in A, where the hypotheses H1 and H2 agree: neither policy can "
+        "distinguish the modes, and each mode is in the core of the other",
         expected="[m1] = {m1, m2}; [m2] = {m1, m2}", ours=found,
         reason="from the graph of situations", place="section 4.5, figure 8", exact=True,
     )  # fmt: skip
@@ -142,8 +142,8 @@ def _unrepaired_claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
     """Claim that the unrepaired class never settles: posterior, distance and actions stay mixed."""
     prior_m2, distance = 1 - settings.weight, columns["distance"][:, 0]
     yield claims.zero_claim(
-        "posterior-frozen", f"{ORIGINAL}: the posterior equals the prior; largest deviation over "
-        "all runs and steps",
+        "posterior-frozen",
+        f"{ORIGINAL}: the posterior equals the prior; largest deviation over all runs and steps",
         values=columns["weight"][:, 0] - settings.weight,
     )  # fmt: skip
     deviation = float(np.abs(distance - prior_m2).max())
@@ -157,10 +157,10 @@ def _unrepaired_claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
         "paper (section 4.5) leaves open whether it does", threshold_origin=claims.ROUNDING_ORIGIN,
     )  # fmt: skip
     yield claims.means_claim(
-        "wrong-actions-for-ever", f"{ORIGINAL}: share of the steps in which the agent takes an "
-        "action that m1 never takes",
+        "wrong-actions-for-ever",
+        f"{ORIGINAL}: share of the steps in which the agent takes an action that m1 never takes",
         runs=columns["strange"][:, 0].mean(axis=1)[:, None], expected=np.array([prior_m2]),
-        false_alarm_rate=_ALARMS,
+        false_alarm_rate=_FALSE_ALARM_RATE,
     )  # fmt: skip
 
 
@@ -179,7 +179,7 @@ def _repaired_claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
     )  # fmt: skip
 
 
-def _classes(settings: Settings, columns: Columns) -> claims.Rows:
+def _classes_table(settings: Settings, columns: Columns) -> claims.Rows:
     """Three classes, m1 true, after {settings.steps} steps
 
     Original: the modes have different policies for region A, where both predict the same;
@@ -204,7 +204,7 @@ _PLACES: Final[diagrams.Places] = {
 }  # fmt: skip
 
 
-def _modes(settings: Settings, _: Columns) -> Figure:
+def _modes_figure(settings: Settings, _: Columns) -> Figure:
     """Two modes that agree on their predictions but not on their actions
 
     Circles A0 … B0 are states; mode m1 is the hypothesis H1 with the policy P1, m2 likewise.
@@ -226,7 +226,7 @@ def _modes(settings: Settings, _: Columns) -> Figure:
     return Figure(diagrams.same_frame(panels), paper={8: "H1 and H2"})
 
 
-def _settling(settings: Settings, columns: Columns) -> Figure:
+def _settling_figure(settings: Settings, columns: Columns) -> Figure:
     """Does the agent come to act as the true mode, m1?
 
     Total variation: 0 if the agent acts exactly as the true mode m1, 1 if the two never act
@@ -261,5 +261,6 @@ def _panel(title: str, ylabel: str, values: Any, legend: Place) -> Panel:
 experiment: Final = Experiment(
     "consistency", "two modes that cannot be told apart and act differently, and their repair",
     Settings, quick=Settings(runs=400), full=Settings(runs=5000, steps=1000), run=run,
-    score=claims.Scored(_claims, _classes, fewest=FEWEST), figures=Figures(_modes, _settling),
+    score=claims.Scored(_claims, _classes_table, fewest=FEWEST),
+    figures=Figures(_modes_figure, _settling_figure),
 )  # fmt: skip

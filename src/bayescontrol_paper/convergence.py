@@ -158,7 +158,7 @@ def run(settings: Settings, i: int) -> Columns:
 
 #: Within this distance the agent counts as acting like the true mode.
 NEAR: Final = 0.05
-_ALARMS: Final = 1e-3
+_FALSE_ALARM_RATE: Final = 1e-3
 _PILOT: Final = {
     "five modes": claims.Pilot(0.0174, 0.103, 1000),
     "goal worlds": claims.Pilot(0.0, 0.0, 1000),
@@ -178,7 +178,7 @@ def chain_distance(t: IntArray) -> FloatArray:
     return np.asarray(0.5 * (1.0 - identified[t - 1]))
 
 
-def _classes(settings: Settings, columns: Columns) -> claims.Rows:
+def _classes_table(settings: Settings, columns: Columns) -> claims.Rows:
     """Six classes of modes
 
     A mode is a hypothesis about the world with a policy that suits it; one is true.
@@ -231,7 +231,7 @@ def _chain_claim(settings: Settings, columns: Columns) -> Claim:
     t = times(settings)
     exact, runs = chain_distance(t), columns["chain"]
     # Distances are 0 or 1/2: twice the distance is a Bernoulli variable.
-    margin = bernstein(4.0 * exact * (0.5 - exact), len(runs), _ALARMS / t.size) / 2.0
+    margin = bernstein(4.0 * exact * (0.5 - exact), len(runs), _FALSE_ALARM_RATE / t.size) / 2.0
     gap = np.abs(runs.mean(0) - exact)
     shown = int(np.argmin(np.abs(exact - 0.25)))
     is_within = bool((gap <= margin).all())
@@ -246,7 +246,7 @@ def _chain_claim(settings: Settings, columns: Columns) -> Claim:
     )  # fmt: skip
 
 
-def _distances(settings: Settings, columns: Columns) -> claims.Rows:
+def _distances_table(settings: Settings, columns: Columns) -> claims.Rows:
     """How far the agent is from acting as the true mode does
 
     Distance: total variation, 0 if the agent acts exactly as the true mode, 1 if the two never act
@@ -262,7 +262,7 @@ def _distances(settings: Settings, columns: Columns) -> claims.Rows:
     return claims.Rows(header, rows)
 
 
-def _convergence(settings: Settings, columns: Columns) -> Figure:
+def _convergence_figure(settings: Settings, columns: Columns) -> Figure:
     """Does the agent come to act as the true mode does?
 
     The distance (total variation) is 0 if the agent acts exactly as the true mode, 1 if the two
@@ -295,6 +295,6 @@ experiment: Final = Experiment(
     "convergence",
     "does the agent come to act as the true mode does? six classes, each with its verdict",
     Settings, quick=Settings(runs=250, steps=400), full=Settings(runs=2000, steps=2000), run=run,
-    score=claims.Scored(_claims, _classes, _distances, fewest=FEWEST),
-    figures=Figures(_convergence),
+    score=claims.Scored(_claims, _classes_table, _distances_table, fewest=FEWEST),
+    figures=Figures(_convergence_figure),
 )  # fmt: skip

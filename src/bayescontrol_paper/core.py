@@ -163,7 +163,7 @@ def spells(modes: TabularModes, k: int) -> TabularModes:
 
 
 #: False-alarm rate of each of four claims; most of 1e-3 is left for `holding-helps`.
-_ALARMS: Final = 5e-5
+_FALSE_ALARM_RATE: Final = 5e-5
 #: The final weight of H2 is compared with that at this step.
 _EARLY: Final = 10
 #: A mode with less weight than this counts as refuted.
@@ -226,13 +226,13 @@ def _policy_claims(columns: Columns) -> Iterator[Claim]:
         f"against H3; shown: P2 against H3, its mean at step {T} [nats]",
         runs=np.stack([d[:, k, -1, j] for k, j in pairs], axis=1),
         expected=np.array([_expected_at_end(class_of(AGENTS[k]), T)[OTHERS[j]] for k, j in pairs]),
-        false_alarm_rate=3 * _ALARMS,
+        false_alarm_rate=3 * _FALSE_ALARM_RATE,
     )  # fmt: skip
     has_evidence = d[:, 0, :, 0] != 0
     step = np.where(has_evidence.any(axis=1), has_evidence.argmax(axis=1), T + 1)
     yield claims.equality(
-        "long-enough", "P1 must act for long enough: the first step that gives evidence about H2, "
-        "in every run",
+        "long-enough",
+        "P1 must act for long enough: the first step that gives evidence about H2, in every run",
         expected=4, ours=f"{step.min()} to {step.max()}" if np.ptp(step) else int(step[0]),
         reason="three steps lead into B, and the fourth observes there",
         origin="theory: in every run",
@@ -254,7 +254,8 @@ def _spell_claims(columns: Columns) -> Iterator[Claim]:
     yield claims.means_claim(
         "longer-spells-tell", "P1 for three steps or more at a time tells H2 from H1; mean "
         f"evidence against H2 at step {T} for spells of three [nats]",
-        runs=runs[:, long], expected=exact, false_alarm_rate=_ALARMS, also=bool((exact > 0).all()),
+        runs=runs[:, long], expected=exact, false_alarm_rate=_FALSE_ALARM_RATE,
+        also=bool((exact > 0).all()),
         about=f"spells of {', '.join(str(SPELLS[i]) for i in long)}: ",
     )  # fmt: skip
 
@@ -352,7 +353,7 @@ _PLACES: Final[diagrams.Places] = {
 }  # fmt: skip
 
 
-def _hypotheses(settings: Settings, columns: Columns) -> Figure:
+def _hypotheses_figure(settings: Settings, columns: Columns) -> Figure:
     """Three hypotheses, and where their policies go
 
     Circles A0 … B1 are states. The stronger the colour of a state, the more probable a 1 is
@@ -368,7 +369,7 @@ def _hypotheses(settings: Settings, columns: Columns) -> Figure:
     return Figure(diagrams.same_frame(panels), paper={7: ""})
 
 
-def _evidence(settings: Settings, columns: Columns) -> Figure:
+def _evidence_figure(settings: Settings, columns: Columns) -> Figure:
     """Evidence when H1 is true
 
     Evidence for H1 against another hypothesis H is the sum of ln P(o|H1)/P(o|H) over the
@@ -441,5 +442,5 @@ experiment: Final = Experiment(
     "core", "three hypotheses: what each policy can refute, and how long it must act", Settings,
     quick=Settings(runs=300), full=Settings(runs=2000, steps=10_000), run=run,
     score=claims.Scored(_claims, _mode_table, _rate_table, _weight_table, fewest=FEWEST),
-    figures=Figures(_hypotheses, _evidence),
+    figures=Figures(_hypotheses_figure, _evidence_figure),
 )  # fmt: skip

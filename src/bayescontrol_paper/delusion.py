@@ -414,8 +414,8 @@ def _intervention_claims(settings: Settings, columns: Columns) -> Iterator[Claim
         f"{settings.steps} steps, random policies for each", origin="theory, bit for bit",
     )  # fmt: skip
     yield Claim(
-        "intervention-law-naive-fails", "naive agent: other policies change its posterior; "
-        "histories that differ",
+        "intervention-law-naive-fails",
+        "naive agent: other policies change its posterior; histories that differ",
         source="ours", expected="above 0", ours=sum(changed["naive"]), holds=all(changed["naive"]),
         reason=f"of {histories}", threshold_origin="theory: both processes have histories that "
         "differ",
@@ -505,7 +505,7 @@ _LOOKS: Final = {
 }
 
 
-def _delusion(settings: Settings, columns: Columns) -> Figure:
+def _delusion_figure(settings: Settings, columns: Columns) -> Figure:
     """The beliefs of an agent that takes its own actions for evidence
 
     The causal agent is right as often as it believes (a), keeps the prior on average (b) and
@@ -581,5 +581,5 @@ experiment: Final = Experiment(
     "delusion", "an agent that takes its own actions for evidence, against the control rule",
     Settings, quick=Settings(runs=600), full=Settings(runs=10_000, steps=100), run=run,
     score=Scored(_claims, _trust_table, _mean_table, _match_table, _ville_table, _bits_table),
-    figures=Figures(_delusion),
+    figures=Figures(_delusion_figure),
 )  # fmt: skip

@@ -159,7 +159,7 @@ def band_error(t: float, policy: int, other: int, runs: int) -> float:
 
 
 #: False-alarm rate of each of two claims; the rest of 1e-3 is for the band.
-_ALARMS: Final = 1e-3 / 2.2
+_FALSE_ALARM_RATE: Final = 1e-3 / 2.2
 _OTHERS: Final = range(1, len(MODES))
 #: A ratio of C up to t to C up to t/4 above this shows that no C holds for all times.
 _BOUNDED: Final = 1.2
@@ -211,10 +211,10 @@ def _part_claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
     growth, exact = _growth(settings, columns), np.array([rate(p, SHOWN) for p in POLICIES])
     fastest = int(np.argmax(exact))
     yield claims.means_claim(
-        "rates-by-policy", f"the growth rate of evidence against {MODES[SHOWN]} depends on who "
-        f"acts: three policies, three rates; shown: that of {MODES[POLICIES[fastest]]}, nats per "
-        "step",
-        runs=growth, expected=exact, false_alarm_rate=_ALARMS, shown=fastest,
+        "rates-by-policy",
+        f"the growth rate of evidence against {MODES[SHOWN]} depends on who acts: three policies, "
+        f"three rates; shown: that of {MODES[POLICIES[fastest]]}, nats per step",
+        runs=growth, expected=exact, false_alarm_rate=_FALSE_ALARM_RATE, shown=fastest,
         also=len(set(exact.round(6))) == len(exact),
     )  # fmt: skip
     worst = float(columns["unsplit"].max())
@@ -228,10 +228,10 @@ def _part_claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
     )  # fmt: skip
     excess = columns["excess"][:, :, 1:].reshape(len(growth), -1)
     yield claims.means_claim(
-        "centred-on-its-mean", "G is g with every term replaced by its mean: g - G has mean zero, "
-        "for every mode in charge and every other mode; shown: m* in charge, evidence against m1, "
-        "at the end, nats",
-        runs=excess, expected=np.zeros(excess.shape[1]), false_alarm_rate=_ALARMS,
+        "centred-on-its-mean",
+        "G is g with every term replaced by its mean: g - G has mean zero, for every mode in "
+        "charge and every other mode; shown: m* in charge, evidence against m1, at the end, nats",
+        runs=excess, expected=np.zeros(excess.shape[1]), false_alarm_rate=_FALSE_ALARM_RATE,
     )  # fmt: skip
 
 
@@ -248,9 +248,9 @@ def _band_claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
     gap = abs(float(C[-1]) - width)
     allowed = _BAND_ERRORS * width_error + _BAND_SHARE * width
     yield Claim(
-        "band-grows-like-root-t", "C, the half-width of the band that contains |g - G| up to step "
-        "t in 95 % of runs, is σ (2.24 √t - 0.58), where σ is the spread of a term; here t = "
-        f"{settings.steps}, in nats",
+        "band-grows-like-root-t",
+        "C, the half-width of the band that contains |g - G| up to step t in 95 % of runs, is σ "
+        f"(2.24 √t - 0.58), where σ is the spread of a term; here t = {settings.steps}, in nats",
         source="ours", expected=width, ours=float(C[-1]), error=width_error, holds=gap <= allowed,
         reason=f"m* is always in charge; z = {gap / width_error:.1f} standard errors off; allowed "
         f"are {_BAND_ERRORS:g}, and {_BAND_SHARE:.0%} of C because the steps are few",
@@ -308,7 +308,7 @@ _DASHES: Final[tuple[Dash, ...]] = ("solid", "dash", "dot")
 _EXAMPLES: Final = (0, 1, 2)
 
 
-def _processes(settings: Settings, columns: Columns) -> Figure:
+def _processes_figure(settings: Settings, columns: Columns) -> Figure:
     """Evidence against four other modes
 
     Five modes: m* is true; m1 and m2 are wrong about the lever that m* pulls, m3 and m4 only
@@ -323,7 +323,7 @@ def _processes(settings: Settings, columns: Columns) -> Figure:
     return Figure(panels, paper={3: "here (a)"})
 
 
-def _policies(settings: Settings, columns: Columns) -> Figure:
+def _policies_figure(settings: Settings, columns: Columns) -> Figure:
     """One process, several policies
 
     d(m*‖m) is the evidence for the true mode m* against m. (a) Against m3 it grows fast, slowly
@@ -338,7 +338,7 @@ def _policies(settings: Settings, columns: Columns) -> Figure:
     return Figure(panels, paper={4: "here (a)", 5: "here (b)"})
 
 
-def _bands(settings: Settings, columns: Columns) -> Figure:
+def _bands_figure(settings: Settings, columns: Columns) -> Figure:
     """How far evidence deviates from its mean
 
     g is the evidence collected while a mode is in charge, G its mean. (a) Runs of g against m1
@@ -456,5 +456,5 @@ experiment: Final = Experiment(
     "and how far they deviate from their mean",
     Settings, quick=Settings(runs=240), full=Settings(runs=2000, steps=1600), run=run,
     score=claims.Scored(_claims, _mode_table, _rate_table, fewest=FEWEST),
-    figures=Figures(_processes, _policies, _bands),
+    figures=Figures(_processes_figure, _policies_figure, _bands_figure),
 )  # fmt: skip

@@ -200,7 +200,7 @@ def _minimum_claim(name: str, claim: str, margins: FloatArray, place: str) -> Cl
     )  # fmt: skip
 
 
-def _by_agent(settings: Settings, columns: Columns) -> Rows:
+def _by_agent_table(settings: Settings, columns: Columns) -> Rows:
     """D and C in bits
 
     means over {settings.runs} random systems; H(prior) is {entropy:.4g} bits on average;
@@ -218,7 +218,7 @@ def _by_agent(settings: Settings, columns: Columns) -> Rows:
     return Rows(header, rows, {"entropy": columns["H"].mean()})
 
 
-def _by_weighting(settings: Settings, columns: Columns) -> Rows:
+def _by_weighting_table(settings: Settings, columns: Columns) -> Rows:
     """C depends on the weights of the interventions, its minimiser does not: horizon {t}
 
     bits, in the first of the random systems; printed: weight one, the unweighted sum
@@ -229,7 +229,7 @@ def _by_weighting(settings: Settings, columns: Columns) -> Rows:
     return Rows(f"interventions weighted | {' | '.join(LABELS[:2])}", rows, {"t": t})
 
 
-def _entropy(settings: Settings, columns: Columns) -> Figure:
+def _entropy_figure(settings: Settings, columns: Columns) -> Figure:
     """Relative entropy of each agent from the system it is designed for
 
     Lower means closer to the system. Among the agents that do not know m, the naive mixture has
@@ -261,5 +261,5 @@ def _panel(symbol: str, curves: FloatArray, subtitle: str, guides: Sequence[Guid
 experiment: Final = Experiment(
     "entropy", "D and C in bits: the naive mixture minimises the one, the control rule the other",
     Settings, quick=Settings(runs=120), full=Settings(runs=1000, steps=6, competitors=60), run=run,
-    score=Scored(_claims, _by_agent, _by_weighting), figures=Figures(_entropy),
+    score=Scored(_claims, _by_agent_table, _by_weighting_table), figures=Figures(_entropy_figure),
 )  # fmt: skip

@@ -174,7 +174,7 @@ _ABOVE: Final = _DELTA / 5
 #: Values of δ between the levels of prize or frog, 1, 2, 3 and 4 steps behind.
 _BETWEEN: Final = (0.6, 0.3, 0.1, 0.05)
 # Three claims, each about at most three worlds, at several δ.
-_ALARMS: Final = 1e-3 / (3 * 3 * len(DELTAS))
+_FALSE_ALARM_RATE: Final = 1e-3 / (3 * 3 * len(DELTAS))
 
 
 def lowest(columns: Columns) -> Lowest:
@@ -223,11 +223,11 @@ def _claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
     for world in worlds():
         result = ville(low[world, "naive"], [_SHOWN])
         share, error = float(result.share[0]), float(result.error[0])
-        limit = _SHOWN + float(bernstein(_SHOWN * (1.0 - _SHOWN), result.runs, _ALARMS))
+        limit = _SHOWN + float(bernstein(_SHOWN * (1.0 - _SHOWN), result.runs, _FALSE_ALARM_RATE))
         yield Claim(
-            f"naive-{world.replace(' ', '-')}", f"{world}: for an agent that takes its own actions "
-            "for evidence the true mode falls below δ times its prior more often than the bound "
-            f"allows; δ = {_SHOWN:g}",
+            f"naive-{world.replace(' ', '-')}",
+            f"{world}: for an agent that takes its own actions for evidence the true mode falls "
+            f"below δ times its prior more often than the bound allows; δ = {_SHOWN:g}",
             source="ours", expected=f"above {_SHOWN:g}", ours=share, error=error,
             holds=share > limit, reason=f"chance alone would not go beyond {limit:.2g} (false "
             "alarms: 1 in 1000)", threshold_origin="theory: above Ville's bound by more than "
@@ -237,7 +237,7 @@ def _claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
 
 def _ville_claim(settings: Settings, world: str, low: FloatArray) -> Claim:
     result = ville(low, DELTAS)
-    margin = bernstein(result.deltas * (1.0 - result.deltas), result.runs, _ALARMS)
+    margin = bernstein(result.deltas * (1.0 - result.deltas), result.runs, _FALSE_ALARM_RATE)
     k = DELTAS.index(_SHOWN)
     ratio = float((result.share / result.deltas).max())
     return Claim(
@@ -254,13 +254,13 @@ def _ville_claim(settings: Settings, world: str, low: FloatArray) -> Claim:
 def _ruin_claim(settings: Settings, low: FloatArray) -> Claim:
     result = ville(low, _BETWEEN)
     exact = np.array([ruin_probability(behind_by(delta), settings.steps) for delta in _BETWEEN])
-    margin = bernstein(exact * (1.0 - exact), result.runs, _ALARMS)
+    margin = bernstein(exact * (1.0 - exact), result.runs, _FALSE_ALARM_RATE)
     k, gap = _BETWEEN.index(_SHOWN), np.abs(result.share - exact)
     z, is_within = (gap / np.sqrt(exact * (1.0 - exact) / result.runs)).max(), (gap <= margin).all()
     return Claim(
-        "gamblers-ruin", "prize or frog: each box that is opened is a step for the true mode or "
-        f"against it, odds 3 to 1, so its fall is a gambler's ruin; here δ = {_SHOWN:g}, three "
-        "steps behind",
+        "gamblers-ruin",
+        "prize or frog: each box that is opened is a step for the true mode or against it, odds 3 "
+        f"to 1, so its fall is a gambler's ruin; here δ = {_SHOWN:g}, three steps behind",
         source="ours", expected=float(exact[k]), ours=float(result.share[k]),
         error=float(result.error[k]), holds=bool(is_within), reason="1, 2, 3 and 4 steps behind: "
         f"at most z = {z:.1f} standard errors off, {'within' if is_within else 'not within'} what "
@@ -290,7 +290,7 @@ _COLOURS: Final[Mapping[str, Colour]] = {"rule": "blue", "naive": "vermillion"}
 _DRAWN_WORLD: Final = "three levers"
 
 
-def _lower_bound(settings: Settings, columns: Columns) -> Figure:
+def _lower_bound_figure(settings: Settings, columns: Columns) -> Figure:
     """How rarely the true mode loses its weight
 
     m* is the true mode of a world, P(m*) its prior, P(m*|·) its posterior; three levers, prize
@@ -369,5 +369,5 @@ experiment: Final = Experiment(
     "how rarely the true mode ever loses its weight, and a deluded agent for comparison", Settings,
     quick=Settings(runs=1000, steps=100), full=Settings(runs=20_000), run=run,
     score=claims.Scored(_claims, _world_table, _share_table, fewest=FEWEST),
-    figures=Figures(_lower_bound),
+    figures=Figures(_lower_bound_figure),
 )  # fmt: skip

@@ -279,7 +279,7 @@ STABLE: Final = tuple(name for name in lqr.PLANTS if system(name).radius < 1.0 -
 
 #: For each agent: runs of the pilot within the bound, and all its runs.
 _PILOT: Final = {RULE: (30, 40), LAZY: (27, 40)}
-_ALARMS: Final = 0.01
+_FALSE_ALARM_RATE: Final = 0.01
 
 
 def score(settings: Settings, columns: Columns) -> Score:
@@ -292,9 +292,9 @@ def score(settings: Settings, columns: Columns) -> Score:
 def _claims(results: Results) -> Iterator[Claim]:
     gap = float(results.columns["gap"].max())
     yield Claim(
-        "posterior-is-regression", "after a run the posterior mean of [A B] equals the regression "
-        "estimate from the whole run; measured: the largest relative difference over all plants "
-        "and runs",
+        "posterior-is-regression",
+        "after a run the posterior mean of [A B] equals the regression estimate from the whole "
+        "run; measured: the largest relative difference over all plants and runs",
         source="ours", expected="<= 1e-9", ours=gap, holds=gap <= 1e-9,
         threshold_origin="theory, 1e-9 allowed for rounding",
     )  # fmt: skip
@@ -305,9 +305,9 @@ def _claims(results: Results) -> Iterator[Claim]:
     worst = max(found, key=lambda pair: found[pair][0])
     power, error = found[worst]
     yield Claim(
-        "sqrt-regret", "the regret of the rule grows like √T or slower, at every plant and under "
-        f"every schedule: its exponent over the last {OCTAVES} octaves; here the worst, "
-        f"{worst[0]}: {worst[1]}",
+        "sqrt-regret",
+        "the regret of the rule grows like √T or slower, at every plant and under every schedule: "
+        f"its exponent over the last {OCTAVES} octaves; here the worst, {worst[0]}: {worst[1]}",
         source="ours", expected="<= 0.5", ours=power, error=error,
         holds=all(p <= 0.5 + 2 * p_error for p, p_error in found.values()),
         threshold_origin="theory: 1/2, and two standard errors; pilot on seed 1000, 40 runs: 0.34 "
@@ -323,7 +323,7 @@ def _near_optimal_claim(results: Results, agent: str, name: str) -> Claim:
     excess = results.median_excess(worst, agent)
     low, high = results.excess_interval(worst, agent)
     within_pilot, of_pilot = _PILOT[agent]
-    by_chance = claims.least_successes(results.runs, _PILOT[agent], _ALARMS)
+    by_chance = claims.least_successes(results.runs, _PILOT[agent], _FALSE_ALARM_RATE)
     least, rate = max(1, by_chance), "1 in 100" if by_chance else "more than 1 in 100"
     return Claim(
         name, f"after {steps:,} steps the gain in use costs at most {100 * allowed:.3g} % more "
@@ -395,7 +395,7 @@ def _note(results: Results) -> str:
     return f"{counted(results.runs, 'run')}: medians, and the middle half of them"
 
 
-def _gains(settings: Settings, columns: Columns) -> Figure:
+def _gains_figure(settings: Settings, columns: Columns) -> Figure:
     """Cost of the gain in use
 
     Lower is better: the extra cost per step of the gain in use, compared with the best gain,
@@ -408,7 +408,7 @@ def _gains(settings: Settings, columns: Columns) -> Figure:
     return Figure(panels, _note(results))
 
 
-def _regret(settings: Settings, columns: Columns) -> Figure:
+def _regret_figure(settings: Settings, columns: Columns) -> Figure:
     """Regret
 
     Lower is better: total cost minus that of the best controller with the same noise. A line no
@@ -420,7 +420,7 @@ def _regret(settings: Settings, columns: Columns) -> Figure:
     return Figure(panels, f"{_note(results)}; negative regret is not shown")
 
 
-def _posterior(settings: Settings, columns: Columns) -> Figure:
+def _posterior_figure(settings: Settings, columns: Columns) -> Figure:
     """The posterior shrinks to the true coefficients
 
     Each ellipse contains 95 % of the posterior of two coefficients of the plant; the stronger
@@ -481,6 +481,6 @@ def _posterior_panel(results: Results, plant: str) -> Panel:
 experiment: Final = Experiment(
     "lqr", "unknown linear plants, quadratic costs: the control rule and certainty equivalence",
     Settings, quick=Settings(runs=8, steps=2500), full=Settings(runs=50), run=run, score=score,
-    figures=Figures(_gains, _regret, _posterior),
+    figures=Figures(_gains_figure, _regret_figure, _posterior_figure),
     full_only=("near-optimal-gain", "near-optimal-gain-lazy"),
 )  # fmt: skip

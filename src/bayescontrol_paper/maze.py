@@ -213,7 +213,7 @@ _CUP_CYCLE: Final = 0.221
 _NEAR_CYCLE: Final = 0.01
 #: The share of ρ* that prior A earned in the pilot, by the number of steps.
 _PILOT: Final = {100_000: claims.Pilot(0.958, 0.0117, 20), 150_000: claims.Pilot(0.971, 0.0133, 20)}
-_ALARMS: Final = 1e-3
+_FALSE_ALARM_RATE: Final = 1e-3
 #: Steps at full size, and the share of ρ* that is required there. Both priors earned 99.4 % or
 #: more, with standard errors of 0.3 %.
 _FULL: Final = (500_000, 0.98)
@@ -255,7 +255,7 @@ def _near_optimal_claim(results: Results) -> Claim:
     reason = "; ".join(f"{name}: {share:.2%}" for name, share in shares.items())
     if steps < full_steps:
         pilot, pilot_text = claims.longest_pilot(_PILOT, steps)
-        least = pilot.mean - pilot.margin(results.settings.runs, _ALARMS)
+        least = pilot.mean - pilot.margin(results.settings.runs, _FALSE_ALARM_RATE)
         origin = f"{pilot_text}: {pilot.mean:.1%} (false alarms: 1 in 1000)"
         reason += f"; {_FULL[1]:.0%} is required at {full_steps:,} steps"
     return Claim(
@@ -363,7 +363,7 @@ PAPER: Final[Mapping[str, tuple[float, float]]] = {
 }
 
 
-def _performance(settings: Settings, columns: Columns) -> claims.Rows:
+def _performance_table(settings: Settings, columns: Columns) -> claims.Rows:
     """Average reward over the last {settings.window:,} of {settings.steps:,} steps
 
     {settings.runs} runs on {settings.layout}, ten in the paper, on its own map, of which our source
@@ -395,7 +395,7 @@ _POINTS: Final = 60
 _WINDOWS: Final = tuple(n * 10**k for k in range(7) for n in (1, 2, 5))
 
 
-def _setup(settings: Settings, columns: Columns) -> Figure:
+def _setup_figure(settings: Settings, columns: Columns) -> Figure:
     """The maze {settings.layout}
 
     A move leads to the intended neighbour with probability 0.9, else to another. A cup is
@@ -415,7 +415,7 @@ def _setup(settings: Settings, columns: Columns) -> Figure:
     return Figure(panels, paper={11: "panel a"})
 
 
-def _behaviour(settings: Settings, columns: Columns) -> Figure:
+def _behaviour_figure(settings: Settings, columns: Columns) -> Figure:
     """Behaviour of every agent, at first and in the end
 
     The stronger the colour of a cell, the more steps were spent there; an arrow is the most
@@ -436,7 +436,7 @@ def _behaviour(settings: Settings, columns: Columns) -> Figure:
     )  # fmt: skip
 
 
-def _learning(settings: Settings, columns: Columns) -> Figure:
+def _learning_figure(settings: Settings, columns: Columns) -> Figure:
     """Learning curves
 
     Higher is better; no policy earns more than the dotted line. R-learning is ahead at first,
@@ -485,5 +485,6 @@ def _cumulative_panel(results: Results) -> Panel:
 experiment: Final = Experiment(
     "maze", "a grid-world with one-way membranes: the control rule's Gibbs agent and R-learning",
     Settings, quick=Settings(), full=Settings(runs=10, steps=500_000), run=run,
-    score=claims.Scored(_claims, _performance), figures=Figures(_setup, _behaviour, _learning),
+    score=claims.Scored(_claims, _performance_table),
+    figures=Figures(_setup_figure, _behaviour_figure, _learning_figure),
 )  # fmt: skip

@@ -349,7 +349,7 @@ _LOOKS: Final = {
 _Y_LIMITS: Final = (-8.0, 12.0)
 
 
-def _evidence(settings: Settings, columns: Columns) -> Figure:
+def _evidence_figure(settings: Settings, columns: Columns) -> Figure:
     """The evidence that no mode fits, along single runs
 
     Eₜ compares a predictor that assumes nothing with the best of the modes: the ratio of the
@@ -363,7 +363,7 @@ def _evidence(settings: Settings, columns: Columns) -> Figure:
     return Figure(panels, f"{shown} of each world; δ = {settings.delta:g}")
 
 
-def _alarms(settings: Settings, columns: Columns) -> Figure:
+def _alarms_figure(settings: Settings, columns: Columns) -> Figure:
     """False alarms, power, delay, and the value of the fallback
 
     δ is the allowed rate of false alarms. Lever 0, 1, 2: worlds that one of three modes
@@ -447,5 +447,5 @@ experiment: Final = Experiment(
     "an alarm for worlds that no mode describes: false alarms, power, and a fallback", Settings,
     quick=Settings(), full=Settings(runs=5000), run=run,
     score=claims.Scored(_claims, _world_table, _alarm_table, fewest=FEWEST),
-    figures=Figures(_evidence, _alarms),
+    figures=Figures(_evidence_figure, _alarms_figure),
 )  # fmt: skip

@@ -120,7 +120,7 @@ def run(settings: Settings, i: int) -> Columns:
 
 
 #: The rate of false alarms of all claims together, shared by four families of tests.
-_ALARMS: Final = 1e-3 / 4
+_FALSE_ALARM_RATE: Final = 1e-3 / 4
 
 
 def inside_after(who: str, steps: int) -> FloatArray:
@@ -174,7 +174,7 @@ def _claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
             "time-by-turns" if who == ALTERNATING else f"time-{who.lower()}", f"{who}: runs spend "
             f"the computed share of the time in every state; shown: {_names((x,))}",
             runs=_time_in_states(columns)[:, k], expected=time_shares(who),
-            false_alarm_rate=_ALARMS / 3, shown=x, about="all states: ",
+            false_alarm_rate=_FALSE_ALARM_RATE / 3, shown=x, about="all states: ",
         )  # fmt: skip
     yield _frequency_claim(columns)
     yield from _entering_claims(columns)
@@ -196,7 +196,7 @@ def _frequency_claim(columns: Columns) -> Claim:
         P, moves = chain(who), columns["moves"][:, k].sum(axis=0)
         departures = np.maximum(moves.sum(axis=1, keepdims=True), 1)
         gap = np.where(moves.sum(axis=1, keepdims=True) > 0, np.abs(moves / departures - P), 0.0)
-        z = normal_quantile(1 - _ALARMS / (2 * P.size * len(POLICIES)))
+        z = normal_quantile(1 - _FALSE_ALARM_RATE / (2 * P.size * len(POLICIES)))
         # The last term covers small counts, where a share is not normal.
         margin = z * np.sqrt(P * (1 - P) / departures) + z * z / (3 * departures)
         agreeing += int((gap <= np.where(P * (1 - P) > 0, margin, 0.0)).sum())
@@ -221,12 +221,12 @@ def _entering_claims(columns: Columns) -> Iterator[Claim]:
     either = {*selected("P1"), *selected("P2")}
     new = [x for x in selected(ALTERNATING) if x not in either]
     yield claims.means_claim(
-        "by-turns-leads-elsewhere", f"two alternating policies visit {_names(new)}, which neither "
-        "visits for ever by itself: a mixture of policies selects more than the two subsets; share "
-        "of the time",
+        "by-turns-leads-elsewhere",
+        f"two alternating policies visit {_names(new)}, which neither visits for ever by itself: a "
+        "mixture of policies selects more than the two subsets; share of the time",
         runs=_time_in_states(columns)[:, 2, new].sum(axis=1)[:, None],
-        expected=time_shares(ALTERNATING)[new].sum(keepdims=True), false_alarm_rate=_ALARMS,
-        also=bool(new),
+        expected=time_shares(ALTERNATING)[new].sum(keepdims=True),
+        false_alarm_rate=_FALSE_ALARM_RATE, also=bool(new),
     )  # fmt: skip
 
 
@@ -265,7 +265,7 @@ _LABELS: Final = {
 }  # fmt: skip
 
 
-def _diagram(settings: Settings, columns: Columns) -> Figure:
+def _diagram_figure(settings: Settings, columns: Columns) -> Figure:
     """A policy diagram: states, transitions, and what each policy selects
 
     A circle is a state, an arrow a transition, the wider the more likely; a/0 reads: after
@@ -278,7 +278,7 @@ def _diagram(settings: Settings, columns: Columns) -> Figure:
     return Figure(panels, paper={2: ""})
 
 
-def _time(settings: Settings, columns: Columns) -> Figure:
+def _time_figure(settings: Settings, columns: Columns) -> Figure:
     """Time spent in each state
 
     P1 always takes action a, P2 always action b; alternating, either with probability 1/2 at
@@ -375,5 +375,5 @@ experiment: Final = Experiment(
     "policy-diagram", "states and transitions as a graph, and the subset that each policy selects",
     Settings, quick=Settings(runs=400), full=Settings(runs=2000, steps=10_000), run=run,
     score=claims.Scored(_claims, _share_table, fewest=FEWEST),
-    figures=Figures(diagrams.interaction, _diagram, _time),
+    figures=Figures(diagrams.interaction, _diagram_figure, _time_figure),
 )  # fmt: skip

@@ -109,7 +109,7 @@ _OUTSIDE: Final[Mapping[str, Mapping[int, claims.Pilot]]] = {
     BIASES: {500: claims.Pilot(0.0, 0.0, 1000)},
 }
 _POWER: Final = {500: claims.Pilot(-0.870, 0.996, 1000), 4000: claims.Pilot(-0.905, 0.965, 1000)}
-_ALARMS: Final = 1e-3
+_FALSE_ALARM_RATE: Final = 1e-3
 
 
 def verdict_on(name: str, m: int) -> PairVerdict:
@@ -162,9 +162,9 @@ def _claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
         weights = columns[f"{name} posterior"][:, -1, outside].sum(-1)
         left = float((weights > GONE).mean())
         yield claims.vanishes(
-            f"outside-the-core-{name.replace(' ', '-')}", f"{name}: the weight of all "
-            f"{len(outside)} modes outside the core of the true one vanishes almost surely; its "
-            "mean at the end",
+            f"outside-the-core-{name.replace(' ', '-')}",
+            f"{name}: the weight of all {len(outside)} modes outside the core of the true one "
+            "vanishes almost surely; its mean at the end",
             start=class_of(name).prior[outside].sum(), values=weights, pilot=pilot,
             pilot_text=f"{pilot_text}: {claims.format_weight(pilot.mean)}",
             reason=f"in {100 * left:.3g} % of the runs more than {GONE:g} is left"
@@ -209,7 +209,7 @@ def _rival_claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
     )  # fmt: skip
     mean, error = claims.measured(powers)
     pilot, pilot_text = claims.longest_pilot(_POWER, settings.long_steps)
-    slack = abs(pilot.mean + 1.0) + pilot.margin(len(powers), _ALARMS)
+    slack = abs(pilot.mean + 1.0) + pilot.margin(len(powers), _FALSE_ALARM_RATE)
     yield Claim(
         "slower-like-one-over-t", "the weight w of (.8, .8) falls like 1/t, not exponentially: the "
         "power of t, over the last three quarters of the steps",
@@ -248,7 +248,7 @@ def _weight_table(settings: Settings, columns: Columns) -> claims.Rows:
 _STRANGER: Final = 4
 
 
-def _vanishing(settings: Settings, columns: Columns) -> Figure:
+def _vanishing_figure(settings: Settings, columns: Columns) -> Figure:
     """Whose weight vanishes, and how fast
 
     m* is the true mode. Its core contains the modes that its policy cannot tell from it; d is
@@ -333,5 +333,5 @@ experiment: Final = Experiment(
     "vanishing", "whose weight vanishes, how fast, and who keeps it: outside the core and inside",
     Settings, quick=Settings(runs=250), full=Settings(runs=2000, long_steps=10_000), run=run,
     score=claims.Scored(_claims, _class_table, _weight_table, fewest=FEWEST),
-    figures=Figures(_vanishing),
+    figures=Figures(_vanishing_figure),
 )  # fmt: skip
