@@ -519,13 +519,9 @@ _APART: Final = 0.42
 _REGION_NAMES: Final = ("m₁ ≥ m₂, m₃", "m₂ ≥ m₁, m₃", "m₃ ≥ m₁, m₂")
 #: Positions of labels: on the edges and regions of the cube, and beside the pyramids.
 _ON_CUBE: Final = {
-    "m₁": (0.55, 0.0, -0.09),
-    "m₂": (0.0, 0.55, -0.09),
-    "m₃": (0.09, 0.0, 0.62),
-    "lever 1": (0.7, 0.0, 0.3),
-    "lever 2": (0.0, 0.7, 0.3),
-    "lever 3": (0.5, 0.5, 1.0),
-}
+    "m₁": (0.55, 0.0, -0.09), "m₂": (0.0, 0.55, -0.09), "m₃": (0.09, 0.0, 0.62),
+    "lever 1": (0.7, 0.0, 0.3), "lever 2": (0.0, 0.7, 0.3), "lever 3": (0.5, 0.5, 1.0),
+}  # fmt: skip
 _ON_PYRAMIDS: Final = {
     _REGION_NAMES[0]: (1.15, 0.0, -0.36),
     _REGION_NAMES[1]: (0.0, 1.15, -0.36),

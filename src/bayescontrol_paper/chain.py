@@ -49,7 +49,7 @@ RULE: Final = "every step"
 #: The plan over beliefs.
 BAYES_OPTIMAL: Final = "Bayes-optimal"
 
-#: The schedules of the rule for a chain of length k.
+#: The schedules of the rule for a chain of length k; -(-k // 2) is ⌈k/2⌉.
 SCHEDULES: Final[Mapping[str, Callable[[int], Schedule]]] = {
     RULE: lambda _k: every_step,
     "Every(k)": Every,
@@ -73,7 +73,7 @@ GROWING: Final[Mapping[str, Callable[[int], Schedule]]] = {
 GROWING_AGENTS: Final = (*GROWING, BAYES_OPTIMAL)
 
 #: A chain is simulated if the limit on steps is at least this many times the mean E T.
-_RATIO: Final = 32
+_STEPS_PER_MEAN: Final = 32
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,9 @@ class Settings(Size):
     """Settings of `chain`."""
 
     runs: Runs = 300
-    steps: Annotated[int, Meta(ge=_RATIO, description=f"limit of a run, ≥ {_RATIO} E T")] = 40_000
+    steps: Annotated[
+        int, Meta(ge=_STEPS_PER_MEAN, description=f"limit of a run, ≥ {_STEPS_PER_MEAN} E T")
+    ] = 40_000
     k_max: Annotated[int, Meta(ge=1, le=16, description="chains of k = 1 .. k_max")] = 12
     scale: Annotated[int, Meta(ge=2, le=12, description="growing chain: ⌈scale √t⌉ actions")] = 10
     growing_steps: Annotated[int, Meta(ge=1, description="steps on the growing chain")] = 500
@@ -89,7 +91,7 @@ class Settings(Size):
 
 def simulated(settings: Settings, agent: str, k: int) -> bool:
     """Return whether this agent is simulated on this chain: steps ≥ 32 E T."""
-    return settings.steps >= _RATIO * exact(agent, k).mean
+    return settings.steps >= _STEPS_PER_MEAN * exact(agent, k).mean
 
 
 def lengths(settings: Settings, agent: str) -> list[int]:
@@ -98,8 +100,13 @@ def lengths(settings: Settings, agent: str) -> list[int]:
 
 
 def run(settings: Settings, run: int) -> Columns:
-    """Record identification times of all agents; NaN if not simulated, ∞ if not identified."""
-    world = Stream.named(settings.seed, run, "world").integers(2)
+    """Record identification times of all agents; NaN if not simulated, ∞ if not identified.
+
+    `time` has them by agent and k, `growing` by agent on the growing chain. For the every-step rule
+    `reward_time` has the time of the first reward by k, and `silent` whether step T gave no reward.
+    """
+    seed, limit = settings.seed, settings.steps
+    world = Stream.named(seed, run, "world").integers(2)
     time = np.full((len(AGENTS), settings.k_max), np.nan)
     reward_time, silent = np.full((2, settings.k_max), np.nan)
     for k in range(1, settings.k_max + 1):
@@ -108,33 +115,35 @@ def run(settings: Settings, run: int) -> Columns:
             if not simulated(settings, name, k):
                 continue
             if name == RULE:
-                result = _rule_times(settings, number, k, world)
-                time[i, k - 1], reward_time[k - 1], silent[k - 1] = result
+                times = _rule_times(settings, number, k, world)
+                time[i, k - 1], reward_time[k - 1], silent[k - 1] = times
             else:
-                pair = _agent(name, k), _chain(k).environment(world)
-                time[i, k - 1] = _identification_time(settings.seed, number, *pair, settings.steps)
+                agent, environment = _agent(name, k), _chain(k).environment(world)
+                time[i, k - 1] = _identification_time(seed, number, agent, environment, limit)
     growing = []
     for i, name in enumerate(GROWING_AGENTS):
         number = _run_number(run, len(AGENTS) + i, 0)
         agent = growing_agent(settings.scale, name)
         environment = _growing_chain(settings.scale).environment(world)
+        # The plan of the Bayes-optimal agent ends at its horizon.
         steps = settings.growing_steps if name in GROWING else agent.plan.horizon
-        growing.append(_identification_time(settings.seed, number, agent, environment, steps))
+        growing.append(_identification_time(seed, number, agent, environment, steps))
     return {
-        "world": np.array(world),
-        "time": time,
-        "reward_time": reward_time,
-        "silent": silent,
+        "world": np.array(world), "time": time, "reward_time": reward_time, "silent": silent,
         "growing": np.array(growing, np.float64),
-    }
+    }  # fmt: skip
 
 
 def _run_number(run: int, agent: int, k: int) -> int:
-    """Return a unique number for each run of each agent on each chain."""
+    """Return a unique number for each run of each agent on each chain.
+
+    There are fewer than 64 agents, and k is below 64; it is 0 for the growing chain.
+    """
     return (run * 64 + agent) * 64 + k
 
 
 def _agent(name: str, k: int) -> Any:
+    """Return the agent of that name on a chain of length k."""
     if name == BAYES_OPTIMAL:
         return BayesOptimal(_plan(_chain(k), 2 * k))  # rewarded in both environments by then
     return _chain(k).agent(schedule=SCHEDULES[name](k))
@@ -170,7 +179,8 @@ def _identification_time(seed: int, number: int, agent: Any, environment: Any, s
 def _rule_times(settings: Settings, number: int, k: int, world: int) -> tuple[float, float, float]:
     """Run the every-step rule with the compiled loop.
 
-    Return T, the time of the first reward, and whether step T gave no reward.
+    Return T, the time of the first reward, and 1 if step T gave no reward, else 0. The result is
+    (∞, ∞, NaN) unless both times are within the steps, rounded up to whole blocks.
     """
     agent: Any = _chain(k).agent()
     environment = _chain(k).environment(world)
@@ -181,9 +191,9 @@ def _rule_times(settings: Settings, number: int, k: int, world: int) -> tuple[fl
         actions = np.append(actions, record.actions)
         rewards = np.append(rewards, record.observations)
         if rewards.any() and agent.belief.posterior().min() == 0.0:
-            t = chains.first_run(actions, k)
-            assert t is not None
-            return t, int(rewards.argmax()) + 1, float(rewards[t - 1] == 0)
+            T = chains.first_run(actions, k)
+            assert T is not None
+            return T, int(rewards.argmax()) + 1, float(rewards[T - 1] == 0)
     return np.inf, np.inf, np.nan
 
 
@@ -198,14 +208,14 @@ def _plan(problem: Any, steps: int) -> BayesPlan[Any, int, int]:
 
 
 #: x of the margins: each comparison fails by chance with probability below 1e-7.
-_X: Final = 17.0
+_MARGIN_X: Final = 17.0
 _MEAN_ORIGIN: Final = "theory: exact means, exponential tails (false alarms: 1e-7 each)"
 _SHARE_ORIGIN: Final = "theory: exact probabilities, Hoeffding's margin (false alarms: 1e-7 each)"
 #: The place of the claims in the paper, and the scale of its growing chain.
 _PLACE: Final = "section 6.1, on Bayes-optimal control"
-_SCALE: Final = 10
+_PAPER_SCALE: Final = 10
 #: The growing chain is computed exactly for this many times scale² steps, then bounded.
-_FAR: Final = 400
+_EXACT_FACTOR: Final = 400
 
 
 def exact(agent: str, k: int) -> Waiting:
@@ -228,16 +238,18 @@ def growing_distribution(scale: int, schedule: str) -> FloatArray:
     (4, 1.0)
     """
     required, holds = GrowingChain(scale).required, GROWING[schedule](scale)
-    return chains.identification_probabilities(required, holds, _FAR * scale**2)
+    return chains.identification_probabilities(required, holds, _EXACT_FACTOR * scale**2)
 
 
 def _claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
+    """Make the claims about chains of length k, then those about the growing chain."""
     k_max, n = settings.k_max, settings.runs
     # The longest chains that are simulated for three of the agents.
     longest, planned, held = (lengths(settings, a)[-1] for a in (RULE, BAYES_OPTIMAL, "Every(k)"))
     mean = exact(RULE, k_max).mean
     rule, first = exact(RULE, longest), first_reward_time(longest)
     time, reward_time = columns["time"], columns["reward_time"]
+    # Whether the mean time of each agent is as computed, for every k that is simulated.
     agree = {
         name: all(_is_close(times[:, k - 1], exact(name, k)) for k in lengths(settings, name))
         for name, times in by_name(AGENTS, time).items()
@@ -289,7 +301,8 @@ def _claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
     yield Claim(
         "identified-without-reward", "half of the runs identify without a reward",
         source="ours", expected=0.5, ours=share, error=0.5 / math.sqrt(silent.size),
-        holds=abs(share - 0.5) <= math.sqrt(_X / (2 * silent.size)), threshold_origin=_SHARE_ORIGIN,
+        holds=abs(share - 0.5) <= math.sqrt(_MARGIN_X / (2 * silent.size)),
+        threshold_origin=_SHARE_ORIGIN,
     )  # fmt: skip
     simulated_ks = lengths(settings, RULE)
     yield Claim(
@@ -304,10 +317,16 @@ def _claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
 
 
 def _growing_claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
+    """Make the claims about the growing chain.
+
+    Those of the paper are about scale 10. At another scale `note` says so, and they are not
+    comparable.
+    """
     scale, n, until = settings.scale, settings.runs, settings.growing_steps
     earliest, optimal = scale**2, columns["growing"][:, -1]
-    rule, held = _probability_ever(scale, RULE), _probability_ever(scale, "Every(s)")
-    note = "" if scale == _SCALE else f"the paper's chain grows as ⌈{_SCALE} √t⌉, not {scale} √t"
+    p_rule, p_held = _probability_ever(scale, RULE), _probability_ever(scale, "Every(s)")
+    is_papers = scale == _PAPER_SCALE
+    note = "" if is_papers else f"the paper's chain grows as ⌈{_PAPER_SCALE} √t⌉, not {scale} √t"
     in_time = bool(np.all(optimal == earliest))
     yield Claim(
         "growing-chain-optimal",
@@ -320,19 +339,19 @@ def _growing_claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
     yield Claim(
         "growing-chain", "on the growing chain the rule does not converge at all in most "
         "realizations: P(it ever converges)",
-        source="paper", expected="< 0.5", ours=rule, holds=None if note else rule < 0.5,
-        reason=note or f"exact for {_FAR * scale**2} steps, bounded from above beyond",
+        source="paper", expected="< 0.5", ours=p_rule, holds=None if note else p_rule < 0.5,
+        reason=note or f"exact for {_EXACT_FACTOR * scale**2} steps, bounded from above beyond",
         place=_PLACE, exact=True, threshold_origin="paper: \"most\" is more than half",
     )  # fmt: skip
     yield Claim(
         "growing-chain-held",
         f"holding a mode can fail too: P(the rule ever converges), modes held for {scale} steps",
-        source="paper", expected="< 0.5", ours=held, holds=None if note else held < 0.5,
+        source="paper", expected="< 0.5", ours=p_held, holds=None if note else p_held < 0.5,
         reason=note or f"any fixed time below the {earliest} steps that are required first may "
         "fail for ever", place=_PLACE, exact=True, threshold_origin="paper: as for modes drawn at "
         "every step",
     )  # fmt: skip
-    p = growing_distribution(scale, "doubling")
+    p = growing_distribution(scale, "doubling")  # P(T = t), t = 1, 2, …
     yield Claim(
         "growing-chain-doubling",
         "modes held for doubling times converge: P(the rule ever converges)",
@@ -350,26 +369,33 @@ def _growing_claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
         f"computed; here the worst, {growing_label(scale, worst)}",
         source="ours", expected=expected[worst], ours=found[worst],
         error=math.sqrt(expected[worst] * (1.0 - min(1.0, expected[worst])) / n),
-        holds=all(gap <= math.sqrt(_X / (2 * n)) for gap in gaps.values()),
+        holds=all(gap <= math.sqrt(_MARGIN_X / (2 * n)) for gap in gaps.values()),
         threshold_origin=_SHARE_ORIGIN,
     )  # fmt: skip
 
 
 def _probability_ever(scale: int, name: str) -> float:
-    """Return P(T < ∞): exact as far as the distribution is computed, then bounded from above."""
+    """Return P(T < ∞): exact as far as the distribution is computed, then bounded from above.
+
+    Doubling times have no tail: they identify with certainty before the distribution ends.
+    """
     p, schedule = growing_distribution(scale, name), GROWING[name](scale)
     tail = 0.0 if schedule is doubling else chains.tail_bound(GrowingChain(scale), schedule, p.size)
     return min(1.0, float(p.sum()) + tail)
 
 
 def _is_close(times: FloatArray, expected: Waiting) -> bool:
-    """Return whether the mean of the times is within the margin of its expectation."""
+    """Return whether the mean of the times is within the margin of its expectation.
+
+    Times with a standard deviation of 0 may differ by rounding only.
+    """
     n = times.size
-    slack = expected.sd * (math.sqrt(2 * _X / n) + _X / n)
+    slack = expected.sd * (math.sqrt(2 * _MARGIN_X / n) + _MARGIN_X / n)
     return bool(abs(times.mean() - expected.mean) <= slack + 1e-9 * expected.mean)
 
 
 def _slowest(time: FloatArray, agent: str, k: int) -> float:
+    """Return the largest time of an agent on the chain of length k, over all runs."""
     return float(time[:, AGENTS.index(agent), k - 1].max())
 
 
@@ -380,6 +406,7 @@ def _times_table(settings: Settings, columns: Columns) -> Rows:
     """
 
     def simulation(k: int) -> str:
+        """Format the simulated mean time of the rule."""
         if not simulated(settings, RULE, k):
             return "not simulated"
         error = exact(RULE, k).sd / math.sqrt(settings.runs)
@@ -406,11 +433,11 @@ def _growing_times_table(settings: Settings, columns: Columns) -> Rows:
         rows.append((label, *shares, float(share), _probability_ever(scale, name)))
     rows.append((BAYES_OPTIMAL, 1.0, float(until >= scale**2), float(identified[-1]), 1.0))
     header = f"schedule | by t = {scale**2} | by t = {until} | simulated | ever, at most"
-    return Rows(header, rows, {"far": _FAR * scale**2})
+    return Rows(header, rows, {"far": _EXACT_FACTOR * scale**2})
 
 
 #: Labels of the agents whose mean has a simple closed form.
-_FORMULAS: Final = {
+_LABELS_WITH_FORMULA: Final = {
     RULE: "every step: 2ᵏ − 1",
     "Every(k)": "Every(k): k",
     BAYES_OPTIMAL: "Bayes-optimal: k",
@@ -441,13 +468,14 @@ def _growing_chain_figure(settings: Settings, columns: Columns) -> Figure:
 
 
 def _time_panel(settings: Settings, columns: Columns) -> Panel:
+    """Draw exact and simulated mean times against k; chains that take too long have no marker."""
     all_k = np.arange(1, settings.k_max + 1)
     lines, markers = [], []
     for i, name in enumerate(AGENTS):
         means = np.array([exact(name, int(k)).mean for k in all_k])
         lines.append(Series(name, all_k, means, dash=line_dash(i), in_legend=False))
         ks = np.array(lengths(settings, name))
-        label, runs = _FORMULAS.get(name, name), columns["time"][:, i, : len(ks)]
+        label, runs = _LABELS_WITH_FORMULA.get(name, name), columns["time"][:, i, : len(ks)]
         markers.append(Series.of_runs(label, ks, runs, **_marker_style(i, name)))
     return Panel(
         "", "length of the chain, k", "steps to identification", [*lines, *markers], yscale="log2",
@@ -458,18 +486,25 @@ def _time_panel(settings: Settings, columns: Columns) -> Panel:
 
 
 def _marker_style(i: int, agent: str) -> dict[str, Any]:
-    # Every(k) coincides with the Bayes-optimal line: an open square shows both.
+    """Return the style of the simulated points of agent number i.
+
+    Every(k) coincides with the Bayes-optimal line: an open square shows both.
+    """
     marker = "square-open" if agent == "Every(k)" else get_args(Marker)[i]
     return {"kind": "points", "marker": marker, "group": agent}
 
 
 def _example_panel(settings: Settings) -> Panel:
+    """Draw the number of equal actions in a row of one run of each agent, and the required one.
+
+    Two schedules whose lines would cover the others are left out.
+    """
     growing, until = GrowingChain(settings.scale), settings.growing_steps
     t = np.arange(1, until + 1)
     required = np.array([growing.required(int(n)) for n in t])
     series = [Series(f"required: k = ⌈{settings.scale} √t⌉", t, required, colour="ink")]
     probes = {
-        "run": Probe(lambda agent, _a, _o: agent.x[2]),
+        "equal": Probe(lambda agent, _a, _o: agent.x[2]),  # x: step, last action, equal actions
         "sure": Probe(lambda agent, _a, _o: bool(agent.belief.posterior().min() == 0.0)),
     }
     for name in GROWING_AGENTS:
@@ -481,7 +516,7 @@ def _example_panel(settings: Settings) -> Panel:
         record = interact(agent, world, steps, seed=settings.seed, run=_EXAMPLE, probes=probes)
         identified_at = np.flatnonzero(record["sure"])
         steps_shown = int(identified_at[0]) + 1 if identified_at.size else steps
-        equal = record["run"][:steps_shown]
+        equal = record["equal"][:steps_shown]
         series.append(Series(name, t[:steps_shown], equal, in_legend=False))
     return Panel(
         "One run of each agent", "step t", "equal actions in a row", series,
@@ -490,12 +525,13 @@ def _example_panel(settings: Settings) -> Panel:
 
 
 def _share_panel(settings: Settings, columns: Columns) -> Panel:
+    """Draw the share of runs that have identified the growing chain, exact and simulated."""
     scale, until = settings.scale, settings.growing_steps
     t = np.arange(1, until + 1)
     at = np.unique(np.linspace(1, until, 9).astype(int))
     lines, markers = [], []
     for i, name in enumerate(GROWING_AGENTS):
-        if name == BAYES_OPTIMAL:
+        if name == BAYES_OPTIMAL:  # T = scale² with probability 1
             p, label = (t == scale**2).astype(float), name
         else:
             p, label = growing_distribution(scale, name)[:until], growing_label(scale, name)

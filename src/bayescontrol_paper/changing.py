@@ -96,7 +96,7 @@ class Settings(claims.Size):
     motor_runs: Annotated[int, Meta(ge=1, description="replicas of the motor")] = 10
 
     def steps(self, world: str) -> int:
-        """Return the number of steps in a world."""
+        """Return the number of steps in a world: the setting that is named after it."""
         name = {STILL: "still", CONTEXTS: "context"}.get(world, world)
         return int(getattr(self, f"{name}_steps"))
 
@@ -141,7 +141,8 @@ def draw_bandit(settings: Settings, run: int, name: str) -> tuple[BernoulliBandi
 
 def play(settings: Settings, run: int, name: str, makers: Mapping[str, Maker]) -> dict[str, Played]:
     """Let each agent play the same world with the same random numbers."""
-    (bandit, world), steps, played = draw_bandit(settings, run, name), settings.steps(name), {}
+    bandit, world = draw_bandit(settings, run, name)
+    steps, played = settings.steps(name), {}
     for label, make in makers.items():
         agent, copied = make(bandit, steps), deepcopy(world)
         streams = claims.named_streams(
@@ -169,12 +170,16 @@ LINEAR_AGENTS: Final = (RULE, STATIC, FORGETTING)
 LARGEST_COST: Final = 1e9
 
 _CONTEXTUAL: Final = LinearBandit(5, features=3, sd=0.5, prior=(0, 1))
-_Q, _R, _W = np.eye(2), 0.1 * np.eye(1), np.eye(2)
-_QUADRATIC: Final = LinearQuadratic(_Q, _R, noise=_W, prior=SystemPrior())
+_STATE_COST, _INPUT_COST, _NOISE = np.eye(2), 0.1 * np.eye(1), np.eye(2)
+_QUADRATIC: Final = LinearQuadratic(_STATE_COST, _INPUT_COST, noise=_NOISE, prior=SystemPrior())
 
 
 def linear_agent(problem: Any, label: str, factor: float, *start: Any) -> Any:
-    """Return an agent for one of the linear worlds; all of them draw a mode at each step."""
+    """Return an agent for one of the linear worlds; all of them draw a mode at each step.
+
+    `label` is one of LINEAR_AGENTS, `factor` that of forgetting, and `start` the first context of a
+    bandit. The three differ only in their beliefs.
+    """
     static = problem.agent(*start)
     if label == STATIC:
         return static
@@ -203,13 +208,16 @@ def draw_systems(settings: Settings, run: int) -> dict[int, LinearSystem]:
     for t in range(settings.plant_steps):
         if t == 0 or stream.uniform() < RATES[PLANT]:
             gain = (0.5 + stream.uniform()) * (1.0 if stream.uniform() < 0.5 else -1.0)
-            B = [[0.0], [gain]]
-            systems[t] = LinearSystem([[1.0, 0.2], [0.0, 0.9]], B, _Q, _R, _W)
+            A, B = [[1.0, 0.2], [0.0, 0.9]], [[0.0], [gain]]
+            systems[t] = LinearSystem(A, B, _STATE_COST, _INPUT_COST, _NOISE)
     return systems
 
 
 def play_plant(settings: Settings, run: int, label: str, factor: float) -> float:
-    """Return the cost of an agent on a plant that jumps, relative to the optimum."""
+    """Return the cost of an agent on a plant that jumps, relative to the optimum.
+
+    It is at most LARGEST_COST, and equal to it if the agent loses control.
+    """
     systems, agent = draw_systems(settings, run), linear_agent(_QUADRATIC, label, factor)
     plant = ChangingEnvironment({t: LinearPlant(system) for t, system in systems.items()})
     streams = claims.named_streams(settings.seed, run, "plant: agent", "plant: environment")
@@ -225,7 +233,10 @@ PLAY_LINEAR: Final = {CONTEXTS: play_contexts, PLANT: play_plant}
 
 
 def run(settings: Settings, run: int) -> Columns:
-    """Record the regret of all agents, the hazards learned, and the linear worlds."""
+    """Record the regret of all agents, the hazards learned, the linear worlds and the motor.
+
+    The columns `linear` and `motor` are NaN from run `linear_runs` and `motor_runs` on.
+    """
     played = {name: play(settings, run, name, AGENTS) for name in BANDITS}
     linear, motor = np.full((len(LINEAR), len(LINEAR_AGENTS)), np.nan), np.full(2, np.nan)
     if run < settings.linear_runs:
@@ -266,20 +277,21 @@ class Results:
         return np.asarray(self.regret[world][agent][:, -1])
 
 
-#: The mean regret that is allowed, and what other programs reach.
-_LIMITS: Final = {
+#: By claim: the world, the mean regret that is allowed, and what other programs reach.
+_REGRET_LIMITS: Final = {
     "fast-changes": (FAST, 165.0, "ActivePTW 219 ± 6, KL-UCB 194 ± 6, Thompson 371 ± 10"),
     "slow-changes": (SLOW, 300.0, "ActivePTW 441, KL-UCB 1,068, Thompson 1,974"),
 }
-#: The largest regret of the rule relative to that of the static rule.
-_SHARES: Final = {
+#: By claim: the world, the largest regret relative to that of the static rule, and when.
+_RATIO_LIMITS: Final = {
     "no-change-price": (STILL, 1.25, "without a change"),
     "collapse": (COLLAPSE, 0.1, "if the best of three arms collapses half-way"),
 }
 #: The largest cost of the motor relative to that of interacting models with the known rate.
 _MOTOR_LIMIT: Final = 1.05
 #: Runs of the pilot in which both hazards were within a factor of ten, and all its runs.
-_PILOT: Final = (196, 200)
+_HAZARD_PILOT: Final = (196, 200)
+#: False-alarm rate of the claim about the hazard.
 _FALSE_ALARM_RATE: Final = 0.01
 
 
@@ -289,7 +301,7 @@ def _claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
     if settings != replace(Settings(), **{name: getattr(settings, name) for name in sizes}):
         return
     results, steps = Results(settings, columns), settings.steps
-    for name, (world, limit, others) in _LIMITS.items():
+    for name, (world, limit, others) in _REGRET_LIMITS.items():
         yield claims.at_most(
             name, f"10 arms, all biases drawn anew with probability {RATES[world]:g} per step: "
             f"mean regret after {steps(world):,} steps",
@@ -297,7 +309,7 @@ def _claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
             reason=f"other programs: {others}",
             origin="requirement, set below the means of other programs",
         )  # fmt: skip
-    for name, (world, share, when) in _SHARES.items():
+    for name, (world, share, when) in _RATIO_LIMITS.items():
         rule, static = results.total(world, RULE), results.total(world, STATIC)
         yield claims.at_most(
             name, f"mean regret {when}, after {steps(world):,} steps, as a multiple of that of the "
@@ -317,12 +329,17 @@ def _claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
 
 
 def _linear_claim(results: Results) -> Claim:
-    """Compare the rule with both others in both linear worlds."""
+    """Compare the rule with both others in both linear worlds.
+
+    Nothing is compared if there is only one run. The claim is undecided if some differences are not
+    significant and the rule loses none.
+    """
     compared = list[Comparison]()
-    for values in results.linear.values() if len(results.linear[PLANT][RULE]) > 1 else ():
-        compared += compare_pairs(values, baseline=RULE, higher_is_better=False)
-    verdicts = [comparison.verdict for comparison in compared]
-    won = verdicts.count("worse")  # the other agent is worse
+    if len(results.linear[PLANT][RULE]) > 1:
+        for values in results.linear.values():
+            compared += compare_pairs(values, baseline=RULE, higher_is_better=False)
+    verdicts = [comparison.verdict for comparison in compared]  # on the other agent
+    won = verdicts.count("worse")
     return Claim(
         "linear-jumps",
         "contexts whose weights jump, and a plant that jumps: in how many of four comparisons the "
@@ -335,9 +352,11 @@ def _linear_claim(results: Results) -> Claim:
 
 
 def _hazard_claim(results: Results) -> Claim:
-    means, (hits, runs) = results.log_hazard, _PILOT
-    least = claims.least_successes(results.settings.runs, _PILOT, _FALSE_ALARM_RATE)
-    errors = [np.abs(v - math.log10(RATES[name])) for name, v in means.items()]
+    """Claim that both hazards are learned: in enough runs both means of log₁₀ h are off by ≤ 1."""
+    means, (hits, runs) = results.log_hazard, _HAZARD_PILOT
+    least = claims.least_successes(results.settings.runs, _HAZARD_PILOT, _FALSE_ALARM_RATE)
+    errors = [np.abs(by_run - math.log10(RATES[world])) for world, by_run in means.items()]
+    mean_texts = {world: claims.format_mean(by_run) for world, by_run in means.items()}
     near = np.max(errors, axis=0) <= 1.0
     share, error = claims.share_and_error(near)
     return Claim(
@@ -345,7 +364,7 @@ def _hazard_claim(results: Results) -> Claim:
         "ten of the true rate, after fast and after slow changes",
         source="ours", expected=f">= {least / near.size:.3g}", ours=share, error=error,
         holds=bool(near.sum() >= least),
-        reason=", ".join(f"{name}: log₁₀ h = {claims.format_mean(v)}" for name, v in means.items()),
+        reason=", ".join(f"{world}: log₁₀ h = {text}" for world, text in mean_texts.items()),
         threshold_origin=f"pilot on seed 1000: {hits} of {runs} runs (false alarms: 1 in 100)",
     )  # fmt: skip
 
@@ -356,7 +375,8 @@ def _regret_table(settings: Settings, columns: Columns) -> claims.Rows:
     means of {settings.runs:,} runs with their standard errors; all agents met the same worlds
     """
     total = Results(settings, columns).total
-    rows = [(a, *(claims.format_mean(total(name, a)) for name in BANDITS)) for a in AGENTS]
+    totals = {agent: [total(world, agent) for world in BANDITS] for agent in AGENTS}
+    rows = [(agent, *map(claims.format_mean, runs)) for agent, runs in totals.items()]
     steps = " | ".join(f"{name}, {settings.steps(name):,} steps" for name in BANDITS)
     return claims.Rows(f"agent | {steps}", rows)
 
@@ -368,10 +388,10 @@ def _linear_table(settings: Settings, columns: Columns) -> claims.Rows:
     """
     linear = Results(settings, columns).linear
     factors = {FORGETTING: ", ".join(f"{factor:g}" for factor in FACTORS.values())}
-    rows = [
-        (a, *(claims.format_mean(linear[name][a]) for name in LINEAR), factors.get(a, ""))
-        for a in LINEAR_AGENTS
-    ]
+    rows = []
+    for agent in LINEAR_AGENTS:
+        means = (claims.format_mean(linear[world][agent]) for world in LINEAR)
+        rows.append((agent, *means, factors.get(agent, "")))
     header = "agent | contexts: regret | plant: log₁₀ of cost / optimum | forgetting factors"
     return claims.Rows(header, rows, {"measured": len(linear[PLANT][RULE])})
 
@@ -392,7 +412,7 @@ def _regret_figure(settings: Settings, columns: Columns) -> Figure:
     titles[STILL] = "No change"
     titles[COLLAPSE] = f"The best arm collapses at step {settings.collapse_steps // 2:,}"
     results = Results(settings, columns)
-    return Figure([_regrets(results, name, title) for name, title in titles.items()])
+    return Figure([_regret_panel(results, name, title) for name, title in titles.items()])
 
 
 def _linear_figure(settings: Settings, columns: Columns) -> Figure:
@@ -411,7 +431,8 @@ def _linear_figure(settings: Settings, columns: Columns) -> Figure:
     return Figure(panels, note)
 
 
-def _regrets(results: Results, name: str, title: str) -> Panel:
+def _regret_panel(results: Results, name: str, title: str) -> Panel:
+    """Draw the mean regret of all agents in the bandit of that name."""
     t = checkpoints(results.settings.steps(name))
     series = [Series.of_runs(a, t, results.regret[name][a]) for a in AGENTS]
     return Panel(title, "step t", "regret Rₜ", series, legend="below")

@@ -59,7 +59,10 @@ class Settings(claims.Size):
 
 @cache
 def modes(name: str, weight: float, look: float) -> TabularModes:
-    """Return one of the three classes, with the prior `weight` of m1."""
+    """Return one of the three classes, with the prior `weight` of m1.
+
+    In the class with visits, every policy takes the action "out" with probability `look`.
+    """
     known = consistency_repaired() if name == REPAIRED else consistency_diagram()
     policy = known.policy
     if name == VISITS:
@@ -68,14 +71,19 @@ def modes(name: str, weight: float, look: float) -> TabularModes:
 
 
 def run(settings: Settings, i: int) -> Columns:
-    """Run the control rule over each class, in the world of m1."""
+    """Run the control rule over each class, in the world of m1.
+
+    The columns have a row for each class: `weight` is P(m1 | ·) and `distance` the total variation
+    distance before each step and after the last, `strange` whether an action is one that m1 never
+    takes.
+    """
     weight, distance, wrong = [], [], []
     for name in NAMES:
         both = _modes_of(settings, name)
         world = both.environment(TRUE)
         record = interact(both.agent(), world, settings.steps, seed=settings.seed, run=i)
         v, x = divergences(record, both.agent()).posterior, diagrams.state_path(both, record)
-        policy = both.policy[:, x]
+        policy = both.policy[:, x]  # P(a | m, x_t) as [m, t, a]
         mixture = np.einsum("tm,mta->ta", v, policy)
         weight.append(v[:, TRUE])
         distance.append(np.abs(mixture - policy[TRUE]).sum(-1) / 2)
@@ -83,13 +91,14 @@ def run(settings: Settings, i: int) -> Columns:
     return {"weight": np.stack(weight), "distance": np.stack(distance), "strange": np.stack(wrong)}
 
 
+#: The false-alarm rate of two claims together is 1e-3.
 _FALSE_ALARM_RATE: Final = 1e-3 / 2
 #: Expected evidence, in nats, from which on the claim about visits of B is made.
-_ENOUGH: Final = 5.0
+_LEAST_EVIDENCE: Final = 5.0
 #: The outcomes in words.
-_WORDS: Final = {"NEVER": "never settles", "THEOREM": "settles, for sure"}
+_OUTCOME_TEXTS: Final = {"NEVER": "never settles", "THEOREM": "settles, for sure"}
 #: The claim about each class, and its outcome.
-_VERDICTS: Final = {
+_EXPECTED_VERDICTS: Final = {
     ORIGINAL: ("verdict-never", "NEVER"),
     REPAIRED: ("verdict-repaired", "THEOREM"),
     VISITS: ("verdict-with-a-look", "THEOREM"),
@@ -97,34 +106,35 @@ _VERDICTS: Final = {
 
 
 def _modes_of(settings: Settings, name: str) -> TabularModes:
+    """Return the class of that name, at these settings."""
     return modes(name, settings.weight, settings.look)
 
 
 def _claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
+    """Make the claims about the cores, the verdicts, and each of the three classes."""
     both = _modes_of(settings, ORIGINAL)
-    found = "; ".join(
-        f"[m{m + 1}] = {{{', '.join(both.name(i) for i in core(both, m))}}}" for m in range(2)
-    )
+    members = [", ".join(both.name(m) for m in core(both, true)) for true in range(2)]
+    cores = "; ".join(f"[m{k + 1}] = {{{names}}}" for k, names in enumerate(members))
     yield claims.equality(
         "each-in-the-core-of-the-other",
         "both policies stay in A, where the hypotheses H1 and H2 agree: neither policy can "
         "distinguish the modes, and each mode is in the core of the other",
-        expected="[m1] = {m1, m2}; [m2] = {m1, m2}", ours=found,
+        expected="[m1] = {m1, m2}; [m2] = {m1, m2}", ours=cores,
         reason="from the graph of situations", place="section 4.5, figure 8", exact=True,
     )  # fmt: skip
-    for name, (claim, expected) in _VERDICTS.items():
+    for name, (claim, expected) in _EXPECTED_VERDICTS.items():
         verdict = check(_modes_of(settings, name))
         yield claims.equality(
             claim, f"{name}: does the agent come to act as the true mode does? Result of the exact "
             "check, without simulation",
-            expected=_WORDS[expected], ours=_outcome_text(verdict),
+            expected=_OUTCOME_TEXTS[expected], ours=_outcome_text(verdict),
             reason="; ".join(dict.fromkeys(pair.reason.value for pair in verdict.pairs)),
             exact=True,
         )  # fmt: skip
     yield from _unrepaired_claims(settings, columns)
     yield from _repaired_claims(settings, columns)
-    d = columns["distance"][:, 2]
-    if settings.steps * rate(_modes_of(settings, VISITS), TRUE, 1 - TRUE) >= _ENOUGH:
+    d = columns["distance"][:, NAMES.index(VISITS)]
+    if settings.steps * rate(_modes_of(settings, VISITS), TRUE, 1 - TRUE) >= _LEAST_EVIDENCE:
         yield claims.positive(
             "a-look-tells-them-apart", f"visiting B in {settings.look:.0%} of the steps, the agent "
             f"comes to act as m1 does; mean distance after {settings.steps} steps",
@@ -135,12 +145,13 @@ def _claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
 
 
 def _outcome_text(verdict: Verdict) -> str:
-    return _WORDS.get(verdict.outcome.name, verdict.outcome.name.lower())
+    """Return the outcome of a verdict in words, or its name if we expect it nowhere."""
+    return _OUTCOME_TEXTS.get(verdict.outcome.name, verdict.outcome.name.lower())
 
 
 def _unrepaired_claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
     """Claim that the unrepaired class never settles: posterior, distance and actions stay mixed."""
-    prior_m2, distance = 1 - settings.weight, columns["distance"][:, 0]
+    prior_m2, distance = 1 - settings.weight, columns["distance"][:, NAMES.index(ORIGINAL)]
     yield claims.zero_claim(
         "posterior-frozen",
         f"{ORIGINAL}: the posterior equals the prior; largest deviation over all runs and steps",
@@ -247,14 +258,18 @@ def _settling_figure(settings: Settings, columns: Columns) -> Figure:
 
 
 def _panel(title: str, ylabel: str, values: Any, legend: Place) -> Panel:
+    """Draw values[run, class, t] of the three classes: means, and 90 % of the runs.
+
+    A mean outside the 90 % widens the band: a few runs may move it a lot.
+    """
     t = np.arange(values.shape[-1])
     series = []
     # In (b) the first two lines coincide; the dashes of the second show both.
     for k, name in enumerate(NAMES):
         mean = values[:, k].mean(axis=0)
         low, high = np.quantile(values[:, k], (0.05, 0.95), axis=0)
-        band = np.minimum(low, mean), np.maximum(high, mean)
-        series.append(Series(name, t, mean, *band, dash=line_dash(k)))
+        low, high = np.minimum(low, mean), np.maximum(high, mean)
+        series.append(Series(name, t, mean, low, high, dash=line_dash(k)))
     return Panel(title, "step t", ylabel, series, ylim=(-0.03, 1.03), legend=legend)
 
 

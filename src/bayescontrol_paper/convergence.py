@@ -76,12 +76,15 @@ class Case(NamedTuple):
     def exact_outcome(self) -> Outcome:
         """Return the exact verdict in the world of the true mode: that of its worst pair.
 
+        Outcomes are ordered from the best, THEOREM, to the worst, NEVER.
+
         >>> cases()["bias grid"].exact_outcome().name
         'SETTLES'
         """
         return max(pair.outcome for pair in _verdict(self.modes).pairs if pair.true == self.true)
 
 
+#: Checks a class, once.
 _verdict: Final = cache(check)
 
 
@@ -89,29 +92,19 @@ _verdict: Final = cache(check)
 def cases() -> dict[str, Case]:
     """Return the six classes by name."""
     return {
-        "five modes": Case(
-            five_modes(), TRUE, Outcome.THEOREM, "Five modes, three levers",
-            "three levers, five guesses which of them wins how often",
-        ),
-        "goal worlds": Case(
-            goal_worlds(5, 5, goals=4), 0, Outcome.THEOREM, "Grid-worlds, four goals",
-            "a 5 × 5 grid, the goal in one of the corners",
-        ),
-        "chain": Case(
-            chain(LENGTH), 0, Outcome.THEOREM, f"Chain of {LENGTH}",
-            f"a reward for {LENGTH} equal actions in a row, all A or all B",
-        ),
-        "bias grid": Case(
-            bias_grid(), 7, Outcome.SETTLES, "Bias grid", "two arms that win with .2, .5 or .8 each"
-        ),
-        "two policies": Case(
-            consistency_diagram(), 0, Outcome.NEVER, "Two policies for one region",
-            "predictions agree where both modes stay, actions do not",
-        ),
-        "trap": Case(
-            trap(), 0, Outcome.NEVER, "A trap",
-            "a third mode may lead to where nothing can be told apart",
-        ),
+        "five modes": Case(five_modes(), TRUE, Outcome.THEOREM, "Five modes, three levers",
+                           "three levers, five guesses which of them wins how often"),
+        "goal worlds": Case(goal_worlds(5, 5, goals=4), 0, Outcome.THEOREM,
+                            "Grid-worlds, four goals",
+                            "a 5 × 5 grid, the goal in one of the corners"),
+        "chain": Case(chain(LENGTH), 0, Outcome.THEOREM, f"Chain of {LENGTH}",
+                      f"a reward for {LENGTH} equal actions in a row, all A or all B"),
+        "bias grid": Case(bias_grid(), 7, Outcome.SETTLES, "Bias grid",
+                          "two arms that win with .2, .5 or .8 each"),
+        "two policies": Case(consistency_diagram(), 0, Outcome.NEVER, "Two policies for one region",
+                             "predictions agree where both modes stay, actions do not"),
+        "trap": Case(trap(), 0, Outcome.NEVER, "A trap",
+                     "a third mode may lead to where nothing can be told apart"),
     }  # fmt: skip
 
 
@@ -138,7 +131,7 @@ def distance(case: Case, steps: int, seed: int, run: int) -> FloatArray:
     >>> distance(cases()["two policies"], 4, seed=0, run=0)
     array([0.5, 0.5, 0.5, 0.5])
     """
-    modes, true, *_ = case
+    modes, true = case.modes, case.true
     record = interact(modes.agent(), modes.environment(true), steps, seed=seed, run=run)
     posterior = divergences(record, modes.agent()).posterior[:-1]
     x = state_path(modes, record)[:-1]
@@ -150,15 +143,17 @@ def run(settings: Settings, i: int) -> Columns:
     """Record the distance at `times`, and the largest in the last tenth, for each class."""
     columns = {}
     for name, case in cases().items():
-        found = distance(case, settings.steps, settings.seed, i)
-        columns[name] = found[times(settings) - 1]
-        columns[f"{name} late"] = np.array(found[-settings.steps // 10 :].max())
+        by_step = distance(case, settings.steps, settings.seed, i)
+        columns[name] = by_step[times(settings) - 1]
+        columns[f"{name} late"] = np.array(by_step[-settings.steps // 10 :].max())
     return columns
 
 
 #: Within this distance the agent counts as acting like the true mode.
 NEAR: Final = 0.05
+#: False-alarm rate of the claim about the chain, all steps together.
 _FALSE_ALARM_RATE: Final = 1e-3
+#: The largest distance in the last tenth of the steps, in the pilot.
 _PILOT: Final = {
     "five modes": claims.Pilot(0.0174, 0.103, 1000),
     "goal worlds": claims.Pilot(0.0, 0.0, 1000),
@@ -173,6 +168,7 @@ def chain_distance(t: IntArray) -> FloatArray:
     >>> chain_distance(np.array([1, 5, 6])).tolist()
     [0.5, 0.5, 0.46875]
     """
+    # P(T = 1), P(T = 2), …, where the chain is identified at step T; then P(T ≤ 0), P(T ≤ 1), …
     probabilities = identification_probabilities(lambda _t: LENGTH, every_step, int(np.max(t)))
     identified = np.concatenate(([0.0], np.cumsum(probabilities)))
     return np.asarray(0.5 * (1.0 - identified[t - 1]))
@@ -188,6 +184,7 @@ def _classes_table(settings: Settings, columns: Columns) -> claims.Rows:
 
 
 def _claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
+    """Make claims about verdicts, distances that vanish, and two classes that never settle."""
     for name, case in cases().items():
         yield claims.equality(
             f"verdict-{name.replace(' ', '-')}", f"{name}, {case.modes.name(case.true)} is true: "
@@ -228,9 +225,10 @@ def _claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
 
 
 def _chain_claim(settings: Settings, columns: Columns) -> Claim:
+    """Claim that the mean distance in the chain is the exact one; show the step where it is ¼."""
     t = times(settings)
     exact, runs = chain_distance(t), columns["chain"]
-    # Distances are 0 or 1/2: twice the distance is a Bernoulli variable.
+    # Distances are 0 or 1/2: twice the distance is a Bernoulli variable with mean 2 `exact`.
     margin = bernstein(4.0 * exact * (0.5 - exact), len(runs), _FALSE_ALARM_RATE / t.size) / 2.0
     gap = np.abs(runs.mean(0) - exact)
     shown = int(np.argmin(np.abs(exact - 0.25)))
@@ -278,6 +276,7 @@ def _convergence_figure(settings: Settings, columns: Columns) -> Figure:
 
 
 def _panel(settings: Settings, columns: Columns, k: int, name: str) -> Panel:
+    """Draw the distance in class number k, with the exact mean where it is known."""
     t, runs, outcome = times(settings), columns[name], cases()[name].exact_outcome()
     series = [
         mean_of_runs("distance", t, runs, "inverted_cdf", colour="blue"),

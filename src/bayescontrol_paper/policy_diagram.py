@@ -111,12 +111,8 @@ def run(settings: Settings, i: int) -> Columns:
         pairs = states * states_visited[:-1] + states_visited[1:]
         moves.append(np.bincount(pairs, minlength=states**2).reshape(states, states))
         inside.append(np.isin(states_visited[: SHOWN + 1], selected(who)))
-    return {
-        "start": np.array(int(start)),
-        "visits": np.stack(visits),
-        "moves": np.stack(moves),
-        "inside": np.stack(inside),
-    }
+    counts = {"visits": np.stack(visits), "moves": np.stack(moves), "inside": np.stack(inside)}
+    return {"start": np.array(int(start)), **counts}
 
 
 #: The rate of false alarms of all claims together, shared by four families of tests.
@@ -164,9 +160,8 @@ def _claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
             "exactly these are visited for ever",
             expected=_names(selected(who)), ours=_names(visited), reason="expected: where the "
             "exact stationary distribution is positive; ours: visited in the second halves of "
-            f"{len(columns['visits'])} runs", place="section 4.1, figure 2",
-            origin="theory: the exact stationary distribution",
-            undecided=set(visited) < set(selected(who)),
+            f"{len(columns['visits'])} runs", origin="theory: the exact stationary distribution",
+            place="section 4.1, figure 2", undecided=set(visited) < set(selected(who)),
         )  # fmt: skip
     for k, who in enumerate(POLICIES):
         x = int(np.argmax(time_shares(who)))
