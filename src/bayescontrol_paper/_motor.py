@@ -151,8 +151,7 @@ class SelfTuning:
         """
         a, g = self.theta
         kp, ki = tuned_gains(min(max(a, 0.3), 0.999), math.copysign(max(abs(g), 0.2), g))
-        error = setpoint(self.k + 1) - self.y
-        previous_error = setpoint(self.k) - self.previous_y
+        error, previous_error = setpoint(self.k + 1) - self.y, setpoint(self.k) - self.previous_y
         u = self.u + kp * (error - previous_error) + ki * error
         return float(np.clip(u, -LIMIT, LIMIT))
 

@@ -73,7 +73,7 @@ GROWING: Final[Mapping[str, Callable[[int], Schedule]]] = {
 GROWING_AGENTS: Final = (*GROWING, BAYES_OPTIMAL)
 
 #: A chain is simulated if the limit on steps is at least this many times the mean E T.
-_STEPS_PER_MEAN: Final = 32
+_RATIO: Final = 32
 
 
 @dataclass(frozen=True)
@@ -81,9 +81,7 @@ class Settings(Size):
     """Settings of `chain`."""
 
     runs: Runs = 300
-    steps: Annotated[
-        int, Meta(ge=_STEPS_PER_MEAN, description=f"limit of a run, ≥ {_STEPS_PER_MEAN} E T")
-    ] = 40_000
+    steps: Annotated[int, Meta(ge=_RATIO, description=f"limit of a run, ≥ {_RATIO} E T")] = 40_000
     k_max: Annotated[int, Meta(ge=1, le=16, description="chains of k = 1 .. k_max")] = 12
     scale: Annotated[int, Meta(ge=2, le=12, description="growing chain: ⌈scale √t⌉ actions")] = 10
     growing_steps: Annotated[int, Meta(ge=1, description="steps on the growing chain")] = 500
@@ -91,7 +89,7 @@ class Settings(Size):
 
 def simulated(settings: Settings, agent: str, k: int) -> bool:
     """Return whether this agent is simulated on this chain: steps ≥ 32 E T."""
-    return settings.steps >= _STEPS_PER_MEAN * exact(agent, k).mean
+    return settings.steps >= _RATIO * exact(agent, k).mean
 
 
 def lengths(settings: Settings, agent: str) -> list[int]:
@@ -124,10 +122,10 @@ def run(settings: Settings, run: int) -> Columns:
     for i, name in enumerate(GROWING_AGENTS):
         number = _run_number(run, len(AGENTS) + i, 0)
         agent = growing_agent(settings.scale, name)
-        environment = _growing_chain(settings.scale).environment(world)
+        growing_world = _growing_chain(settings.scale).environment(world)
         # The plan of the Bayes-optimal agent ends at its horizon.
         steps = settings.growing_steps if name in GROWING else agent.plan.horizon
-        growing.append(_identification_time(seed, number, agent, environment, steps))
+        growing.append(_identification_time(seed, number, agent, growing_world, steps))
     return {
         "world": np.array(world), "time": time, "reward_time": reward_time, "silent": silent,
         "growing": np.array(growing, np.float64),

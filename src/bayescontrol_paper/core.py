@@ -402,12 +402,8 @@ def _evidence_figure(settings: Settings, columns: Columns) -> Figure:
 
     {settings.runs} runs
     """
-    panels = [
-        _policy_panel(1, columns),
-        _policy_panel(0, columns),
-        _spells_panel(columns),
-        _rule_panel(settings, columns),
-    ]
+    one_policy = [_policy_panel(who, columns) for who in (1, 0)]
+    panels = [*one_policy, _spells_panel(columns), _rule_panel(settings, columns)]
     return Figure(panels, more=f"Holding a drawn mode for {HELD} steps makes it faster.")
 
 

@@ -348,9 +348,9 @@ def _prize_claims(settings: Settings) -> Iterator[Claim]:
         ("prize-causal", claim.format("causal", "1/2"), 0.5, beliefs["causal"]),
         ("prize-bits", "taken for evidence, the pick gives one false bit", 1.0, bits),
     ):
-        holds = abs(ours - expected) <= ROUNDING
         yield Claim(
-            name, text, source="ours", expected=expected, ours=ours, holds=holds, exact=True,
+            name, text, source="ours", expected=expected, ours=ours,
+            holds=abs(ours - expected) <= ROUNDING, exact=True,
         )  # fmt: skip
 
 
@@ -536,14 +536,8 @@ def _delusion_figure(settings: Settings, columns: Columns) -> Figure:
     means of {settings.runs} replicas, bands of two standard errors
     """
     runs = all_trajectories(settings, columns)
-    return Figure(
-        [
-            _trust_panel(columns, runs),
-            _mean_panel(settings, runs),
-            _bits_panel(columns),
-            _ville_panel(runs),
-        ]
-    )
+    beliefs = [_trust_panel(columns, runs), _mean_panel(settings, runs)]
+    return Figure([*beliefs, _bits_panel(columns), _ville_panel(runs)])
 
 
 # -- panels ------------------------------------------------------------------------------------

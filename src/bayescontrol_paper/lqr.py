@@ -150,7 +150,8 @@ def run(settings: Settings, run: int) -> Columns:
 class Played(NamedTuple):
     """A run: the belief after it, its records, and what was measured at the checkpoints.
 
-    Two coefficients of PAIRS have five numbers: two means, and the upper triangle of the covariance.
+    Two coefficients of PAIRS have five numbers: two means, and the upper triangle of their
+    covariance.
     """
 
     belief: Any
@@ -184,7 +185,7 @@ def _play(settings: Settings, run: int, name: str, agent_name: str) -> Played:
             covariance = agent.belief.covariance(row)[np.ix_(pair, pair)]
             upper = covariance[np.triu_indices(2)]
             coefficients[c] = np.concatenate([agent.belief.mean()[row, pair], upper])
-    return Played(agent.belief, records, *costs, coefficients)
+    return Played(agent.belief, records, costs[0], costs[1], coefficients)
 
 
 def _best_total_cost(settings: Settings, run: int, name: str) -> FloatArray:
@@ -342,8 +343,8 @@ def _claims(results: Results) -> Iterator[Claim]:
 def _near_optimal_claim(results: Results, agent: str, name: str) -> Claim:
     """Claim that enough runs of an agent end with a gain within the bound, at each stable plant.
 
-    The worst plant is that with the fewest runs within the bound, then the largest median. The claim
-    is undecided if enough runs are within the bound but the interval of the median is not.
+    The worst plant is that with the fewest runs within the bound, then the largest median. The
+    claim is undecided if enough runs are within the bound but the interval of the median is not.
     """
     steps = results.settings.steps
     allowed = 0.01 * math.sqrt(10_000 / steps)
