@@ -64,13 +64,13 @@ class Claim:
     """One claim: `expected` compared with `ours` ± `error`.
 
     `error` is a standard error or a tolerance of `ours`, None if `ours` is exact. `holds` is None
-    for a claim of the paper that cannot be compared with our numbers; a claim of ours needs it. `undecided` marks a claim
-    with too few runs to decide it; its `holds` becomes None. `reason` explains why a claim is
-    refuted, not comparable or undecided. `place` is the section, figure or theorem of the paper
-    that makes the claim; it is required if the source is the paper. `exact` marks a claim that no
-    simulated run can change, such as a constant. `threshold_origin` names the origin of the
-    threshold: theory, a pilot on other seeds, results at full size, the paper, other programs, or
-    a requirement that was set before the measurement.
+    for a claim of the paper that cannot be compared with our numbers; a claim of ours needs it.
+    `undecided` marks a claim with too few runs to decide it; its `holds` becomes None. `reason`
+    explains why a claim is refuted, not comparable or undecided. `place` is the section, figure or
+    theorem of the paper that makes the claim; it is required if the source is the paper. `exact`
+    marks a claim that no simulated run can change, such as a constant. `threshold_origin` names the
+    origin of the threshold: theory, a pilot on other seeds, results at full size, the paper, other
+    programs, or a requirement that was set before the measurement.
 
     >>> claim = Claim(
     ...     name="bayes-optimal-time", claim="the Bayes-optimal agent needs k steps",
