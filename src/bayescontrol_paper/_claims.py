@@ -50,13 +50,13 @@ ROUNDING: Final = 1e-12
 #: The origin of the threshold `ROUNDING`, for claims.
 ROUNDING_ORIGIN: Final = f"theory, {ROUNDING:g} allowed for rounding"
 #: Means that differ from their expected values by less count as equal.
-_EXACT: Final = 1e-9
+_EQUAL_WITHIN: Final = 1e-9
 #: Weights below this are shown as "below 1e-12".
-_SMALL: Final = 1e-12
-#: Standard errors below this are shown with one digit.
-_TINY: Final = 1e-6
+_SMALLEST_SHOWN: Final = 1e-12
+#: Standard errors below this are shown with one digit: they are mostly rounding.
+_SMALL_ERROR: Final = 1e-6
 #: A mean difference above this many standard errors counts as positive.
-_CLEAR: Final = 2.0
+_CLEAR_ERRORS: Final = 2.0
 
 
 @dataclass(frozen=True)
@@ -92,18 +92,21 @@ def by_names(
 
 
 def without_nan(column: FloatArray) -> FloatArray:
-    """Return the runs in which the column was measured."""
+    """Return the runs in which the column was measured: those without a NaN."""
     return np.asarray(column[~np.isnan(column).any(axis=tuple(range(1, column.ndim)))])
 
 
 def log_spaced(last: int, per_decade: int) -> IntArray:
-    """Return steps from 1 to the last, `per_decade` of them in each decade.
+    """Return steps from 1 to the last, `per_decade` of them in each decade, counted from the last.
+
+    Steps that round to the same number appear once.
 
     >>> log_spaced(100, per_decade=2)
     array([  1,   3,  10,  32, 100])
     """
-    back = np.arange(0, per_decade * np.log10(last) + 1e-9)
-    return np.unique((last * 10.0 ** (-back / per_decade)).round().astype(np.int64))
+    # The summand 1e-9 includes step 1 if `last` is a power of ten.
+    points_back = np.arange(0, per_decade * np.log10(last) + 1e-9)
+    return np.unique((last * 10.0 ** (-points_back / per_decade)).round().astype(np.int64))
 
 
 def window_means(runs: FloatArray, width: int) -> FloatArray:
@@ -120,9 +123,10 @@ def window_means(runs: FloatArray, width: int) -> FloatArray:
 
 
 class MeanTest(NamedTuple):
-    """The largest deviation of some means from their expected values, in standard errors.
+    """The largest deviation `z` of some means from their expected values, in standard errors.
 
-    The false-alarm rate in the sentence is that of all claims of an experiment together.
+    Chance explains a deviation up to `allowed`; `means` is the number of means. The false-alarm
+    rate in the sentence is that of all claims of an experiment together.
     """
 
     z: float
@@ -186,20 +190,25 @@ def least_successes(n: int, pilot: tuple[int, int], false_alarm_rate: float) -> 
     """Return the fewest successes in n new runs that chance explains.
 
     `pilot` is (successes, runs). With a uniform prior on the success rate, fewer successes have a
-    probability of at most `false_alarm_rate`.
+    probability of at most `false_alarm_rate`. The result is 0 if even no success may be chance.
 
     >>> least_successes(8, (30, 40), 0.01), least_successes(200, (200, 200), 0.001)
     (2, 191)
     """
     from scipy.special import betaln  # type: ignore[import-untyped] # takes 0.5 s to load
 
-    a, b, k = pilot[0] + 1, pilot[1] - pilot[0] + 1, np.arange(n + 1)
+    successes, runs = pilot
+    # The posterior of the success rate is Beta(a, b); log_p is ln P(k) + ln(n + 1).
+    a, b, k = successes + 1, runs - successes + 1, np.arange(n + 1)
     log_p = betaln(k + a, n - k + b) - betaln(a, b) - betaln(k + 1, n - k + 1)
-    return int(np.searchsorted((np.exp(log_p) / (n + 1)).cumsum(), false_alarm_rate, side="right"))
+    cumulative = (np.exp(log_p) / (n + 1)).cumsum()
+    return int(np.searchsorted(cumulative, false_alarm_rate, side="right"))
 
 
 def share_and_error(hits: npt.NDArray[np.bool_]) -> tuple[float, float]:
     """Return the share of runs with a hit, and its error: a quarter of Wilson's 95 % interval.
+
+    That is about one standard error, and positive even if all runs agree.
 
     >>> share, error = share_and_error(np.array([True, True, False, True]))
     >>> share, round(error, 3)
@@ -212,7 +221,8 @@ def share_and_error(hits: npt.NDArray[np.bool_]) -> tuple[float, float]:
 def compare_means(runs: FloatArray, expected: FloatArray, false_alarm_rate: float) -> MeanTest:
     """Compare the means over the first axis, the independent runs, with their expected values.
 
-    `false_alarm_rate` is that of all means together.
+    `false_alarm_rate` is that of all means together. Where all runs agree, z is 0 if they equal the
+    expected value (to 1e-9), else infinite.
 
     >>> runs = np.array([[0.1, 0.5], [0.3, 0.5]] * 5)
     >>> [compare_means(runs, np.array([0.2, x]), 0.01).z for x in (0.5, 0.6)]
@@ -220,9 +230,8 @@ def compare_means(runs: FloatArray, expected: FloatArray, false_alarm_rate: floa
     """
     mean, error = mean_and_error(runs)
     gap = np.abs(mean - expected)
-    gap = np.where(gap <= _EXACT, 0.0, gap)
     with np.errstate(divide="ignore", invalid="ignore"):
-        z = np.where(gap == 0.0, 0.0, gap / error)
+        z = np.where(gap <= _EQUAL_WITHIN, 0.0, gap / error)
     allowed = t_quantile(1 - false_alarm_rate / (2 * gap.size), len(runs) - 1)
     return MeanTest(float(z.max()), float(allowed), int(gap.size))
 
@@ -230,27 +239,32 @@ def compare_means(runs: FloatArray, expected: FloatArray, false_alarm_rate: floa
 def clearly_positive(differences: FloatArray) -> bool:
     """Return whether the mean difference is positive by more than two standard errors."""
     mean, error = mean_and_error(differences)
-    return bool(mean > _CLEAR * error)
+    return bool(mean > _CLEAR_ERRORS * error)
 
 
 def is_unclear(differences: FloatArray) -> bool:
-    """Return whether the mean difference is within two standard errors of 0, or unknown."""
+    """Return whether the mean difference is within two standard errors of 0.
+
+    It is also unclear if there is only one run, whose standard error is infinite.
+    """
     mean, error = mean_and_error(differences)
-    return not abs(mean) > _CLEAR * error
+    return not abs(mean) > _CLEAR_ERRORS * error
 
 
 def measured(runs: FloatArray) -> tuple[float, float | None]:
     """Return mean and standard error, rounded for claims.
 
-    The error is None if all runs agree, or if there is only one run.
+    The error is None if all runs agree, or if there is only one run. If all agree, the mean is
+    rounded to twelve decimals. A very small error has one digit, and so has a mean that is less
+    than 1,000 such errors.
 
     >>> measured(np.array([1.0, 2.0, 3.0]))[0], measured(np.array([0.1 + 0.2, 0.3]))
     (2.0, (0.3, None))
     """
     mean, error = (float(value) for value in mean_and_error(runs))
     if np.ptp(runs) <= ROUNDING * max(1.0, abs(mean)):
-        return round(mean, 12) if abs(mean) > _SMALL else mean, None
-    if error < _TINY:
+        return round(mean, 12) if abs(mean) > _SMALLEST_SHOWN else mean, None
+    if error < _SMALL_ERROR:
         return (mean if abs(mean) > 1e3 * error else float(f"{mean:.1g}")), float(f"{error:.1g}")
     return mean, error if math.isfinite(error) else None
 
@@ -262,7 +276,7 @@ def format_mean(runs: FloatArray) -> str:
     ['2.00 ± 0.58', '0.5', 'below 1e-12']
     """
     mean, error = measured(runs)
-    return format_weight(mean) if 0.0 < abs(mean) < _SMALL else with_error(mean, error)
+    return format_weight(mean) if 0.0 < abs(mean) < _SMALLEST_SHOWN else with_error(mean, error)
 
 
 def mean_with_error(runs: ArrayLike) -> str:
@@ -276,24 +290,28 @@ def mean_with_error(runs: ArrayLike) -> str:
 
 
 def format_weight(weight: float) -> str:
-    """Format a probability to two digits, or as "below 1e-12"."""
-    return f"{weight:.2g}" if weight >= _SMALL else f"below {_SMALL:.0e}"
+    """Format a probability to two digits, or as "below 1e-12"; 0 is also below."""
+    return f"{weight:.2g}" if weight >= _SMALLEST_SHOWN else f"below {_SMALLEST_SHOWN:.0e}"
 
 
-def ratio_and_error(a: FloatArray, b: FloatArray) -> tuple[float, float | None]:
-    """Return the ratio of two means over the same runs, and its standard error to first order.
+def ratio_and_error(above: FloatArray, below: FloatArray) -> tuple[float, float | None]:
+    """Return mean(above) / mean(below) over the same runs, and its standard error to first order.
+
+    The error is None if the ratio is the same in all runs, or if there is only one run.
 
     >>> ratio_and_error(np.array([1.0, 3.0]), np.array([2.0, 6.0]))
     (0.5, None)
     """
-    ratio = float(a.mean() / b.mean())
-    return ratio, measured((a - ratio * b) / b.mean())[1]
+    ratio = float(above.mean() / below.mean())
+    _, error = measured((above - ratio * below) / below.mean())
+    return ratio, error
 
 
 # -- claims ------------------------------------------------------------------------------------
 
 
 def _source(place: str) -> Literal["paper", "ours"]:
+    """Return the source of a claim: the paper if the claim names its place there."""
     return "paper" if place else "ours"
 
 
@@ -304,8 +322,9 @@ def equality(
 ) -> Claim:  # fmt: skip
     """Claim that our value equals the expected one. If `also` is false, the claim does not hold."""
     return Claim(
-        name, claim, _source(place), expected, ours, None, ours == expected and also, reason,
-        place=place, exact=exact, threshold_origin=origin, undecided=undecided,
+        name, claim, source=_source(place), expected=expected, ours=ours,
+        holds=ours == expected and also, reason=reason, place=place, exact=exact,
+        threshold_origin=origin, undecided=undecided,
     )  # fmt: skip
 
 
@@ -313,11 +332,14 @@ def zero_claim(
     name: str, claim: str, values: FloatArray, reason: str = "", *, place: str = "",
     origin: str = ROUNDING_ORIGIN, error: float | None = None, also: bool = True,
 ) -> Claim:  # fmt: skip
-    """Claim that all values are zero, except for rounding; show the largest magnitude."""
+    """Claim that all values are zero, except for rounding; show the largest magnitude.
+
+    If `also` is false, the claim does not hold.
+    """
     largest = float(np.abs(values).max())
     return Claim(
-        name, claim, _source(place), 0.0, largest, error, largest <= ROUNDING and also, reason,
-        place=place, threshold_origin=origin,
+        name, claim, source=_source(place), expected=0.0, ours=largest, error=error,
+        holds=largest <= ROUNDING and also, reason=reason, place=place, threshold_origin=origin,
     )  # fmt: skip
 
 
@@ -328,8 +350,9 @@ def near(
     """Claim that the mean of the values is within a margin of the expected value."""
     mean, error = (float(value) for value in mean_and_error(values))
     return Claim(
-        name, claim, _source(place), expected, mean, error, abs(mean - expected) <= margin, reason,
-        place=place, threshold_origin=origin, undecided=undecided,
+        name, claim, source=_source(place), expected=expected, ours=mean, error=error,
+        holds=abs(mean - expected) <= margin, reason=reason, place=place, threshold_origin=origin,
+        undecided=undecided,
     )  # fmt: skip
 
 
@@ -342,9 +365,10 @@ def means_claim(
     `about` is the beginning of the reason. If `also` is false, the claim does not hold.
     """
     test = compare_means(runs, expected, false_alarm_rate)
+    mean, error = measured(runs[:, shown])
     return Claim(
-        name, claim, "ours", float(expected[shown]), *measured(runs[:, shown]),
-        test.holds and also, about + test.sentence,
+        name, claim, source="ours", expected=float(expected[shown]), ours=mean, error=error,
+        holds=test.holds and also, reason=about + test.sentence,
         threshold_origin="theory: exact means, Student's margin",
     )  # fmt: skip
 
@@ -356,28 +380,33 @@ def positive(
 ) -> Claim:  # fmt: skip
     """Claim that the mean difference is positive by two standard errors; show the mean of `shown`.
 
-    The claim is undecided if 0 is within two standard errors, unless it is `decided` in any case.
+    `shown` and `differences` have one value per run. The claim is undecided if 0 is within two
+    standard errors, unless it is `decided` in any case.
     """
+    mean, error = measured(shown)
     return Claim(
-        name, claim, _source(place), expected, *measured(shown), clearly_positive(differences),
-        reason, place=place, threshold_origin=origin,
+        name, claim, source=_source(place), expected=expected, ours=mean, error=error,
+        holds=clearly_positive(differences), reason=reason, place=place, threshold_origin=origin,
         undecided=is_unclear(differences) and not decided,
     )  # fmt: skip
 
 
 def at_most(
-    name: str, limit: float, values: FloatArray, baseline: FloatArray | None, claim: str,
-    reason: str, threshold_origin: str = "requirement",
+    name: str, claim: str, limit: float, values: FloatArray, baseline: FloatArray | None,
+    reason: str, *, origin: str = "requirement",
 ) -> Claim:  # fmt: skip
     """Claim that a mean, divided by that of the baseline if there is one, is below the limit.
 
-    The claim is undecided if the limit is within two standard errors.
+    It holds if the mean is below by more than two standard errors, and is undecided if the limit is
+    within two standard errors.
     """
+    # How far each run is below the limit; the limit of a ratio is a multiple of the baseline.
     margin = (limit if baseline is None else limit * baseline) - values
-    ours = measured(values) if baseline is None else ratio_and_error(values, baseline)
+    ours, error = measured(values) if baseline is None else ratio_and_error(values, baseline)
     return Claim(
-        name, claim, "ours", f"<= {limit:g}", *ours, clearly_positive(margin), reason,
-        undecided=is_unclear(margin), threshold_origin=threshold_origin,
+        name, claim, source="ours", expected=f"<= {limit:g}", ours=ours, error=error,
+        holds=clearly_positive(margin), reason=reason, undecided=is_unclear(margin),
+        threshold_origin=origin,
     )  # fmt: skip
 
 
@@ -387,17 +416,19 @@ def vanishes(
 ) -> Claim:  # fmt: skip
     """Claim that values in [0, 1], which began at `start`, vanish as they did in the pilot.
 
-    `pilot_text` describes the pilot. A tiny mean is shown as a text, without an error, if
-    `small_as_text` is true.
+    The mean may exceed that of the pilot by Bernstein's margin. `pilot_text` describes the pilot.
+    Without a `reason`, a claim that fails gets the limit as its reason. A tiny mean is shown as a
+    text, without an error, if `small_as_text` is true.
     """
     mean, error = measured(values)
     limit = pilot.mean + pilot.bernstein_margin(len(values), 1e-3)
     is_tiny = small_as_text and format_weight(mean) == format_weight(0.0)
     return Claim(
-        name, claim, _source(place), f"→ 0, from {start:.3g}",
-        format_weight(mean) if is_tiny else mean, None if is_tiny else error, mean <= limit,
-        reason or ("" if mean <= limit else f"it is above {limit:.2g}"), place=place,
-        threshold_origin=f"{pilot_text}; at most {limit:.2g} (false alarms: 1 in 1000)",
+        name, claim, source=_source(place), expected=f"→ 0, from {start:.3g}",
+        ours=format_weight(mean) if is_tiny else mean, error=None if is_tiny else error,
+        holds=mean <= limit, reason=reason or ("" if mean <= limit else f"it is above {limit:.2g}"),
+        place=place, threshold_origin=f"{pilot_text}; at most {limit:.2g} (false alarms: 1 in "
+        "1000)",
     )  # fmt: skip
 
 
@@ -440,6 +471,7 @@ class Scored:
         tables, runs = [], len(next(iter(columns.values())))
         for make in self.tables:
             header, rows, values, paper = make(settings, columns)
+            # A docstring has at most two paragraphs: the title, and possibly a note.
             title, *note = paragraphs(make, settings=settings, runs=runs, **values)
             tables.append(table(title, header, rows, "".join(note), paper))
         claims = self.claims(settings, columns) if runs >= self.fewest else ()
@@ -456,6 +488,11 @@ def table(title: str, header: str, rows: Iterable[Row], note: str = "", paper: i
 
 
 def class_rows(header: str, classes: Mapping[str, tuple[TabularModes, int, str]]) -> Rows:
-    """List classes of modes: number of modes, the true one, and what the class is about."""
-    rows = ((k, len(modes), modes.name(true), about) for k, (modes, true, about) in classes.items())
+    """List classes of modes: number of modes, the true one, and what the class is about.
+
+    `classes` has (modes, number of the true mode, description) by name.
+    """
+    rows = []
+    for name, (modes, true, about) in classes.items():
+        rows.append((name, len(modes), modes.name(true), about))
     return Rows(header, rows)

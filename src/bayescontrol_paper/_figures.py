@@ -30,8 +30,9 @@ from bayescontrol_paper._claims import paragraphs
 class Figure(NamedTuple):
     """A chart without its title and caption, and without its note if that is in the docstring.
 
-    `columns` is the number of panels in a row, by default three, or two for two or four panels.
-    `more` is added to the caption.
+    `paper` has a remark by the number of each figure of the paper that this one shows. `columns` is
+    the number of panels in a row; 0 means three, or two for two or four panels. `more` is added to
+    the caption.
     """
 
     panels: Sequence[Panel]
@@ -42,9 +43,9 @@ class Figure(NamedTuple):
 
     def chart(self, title: str, caption: str, note: str = "") -> Chart:
         """Return the chart with its title, its caption and its note."""
-        n, text = len(self.panels), f"{caption} {self.more}".rstrip()
+        n, full_caption = len(self.panels), f"{caption} {self.more}".rstrip()
         columns = self.columns or (2 if n in (2, 4) else min(n, 3))
-        return Chart(title, self.panels, text, columns, self.note or note, self.paper)
+        return Chart(title, self.panels, full_caption, columns, self.note or note, self.paper)
 
 
 class Figures:
@@ -74,6 +75,8 @@ def spread_of_runs(
 def share_of_runs(label: str, x: Any, hits: Any, z: float = 2.0, **style: Any) -> Series:
     """Make a series of the share of the runs in which hits[run, x] is true, with Wilson's interval.
 
+    The interval has `z` standard errors on either side.
+
     >>> share_of_runs("found", np.arange(2), np.array([[True, False], [True, True]])).y.tolist()
     [1.0, 0.5]
     """
@@ -85,17 +88,24 @@ def share_of_runs(label: str, x: Any, hits: Any, z: float = 2.0, **style: Any) -
 def mean_of_runs(
     label: str, x: Any, runs: FloatArray, method: Literal["linear", "inverted_cdf"], **style: Any
 ) -> Series:
-    """Make a series of the mean over the runs, with a band that contains 90 % of them."""
+    """Make a series of the mean over the runs, with a band that contains 90 % of them.
+
+    `method` is that of `np.quantile`: "inverted_cdf" takes the value of a run, "linear" may
+    interpolate.
+    """
     low, high = np.quantile(runs, (0.05, 0.95), axis=0, method=method)
     return Series(label, x, runs.mean(axis=0), low, high, **style)
 
 
 def sorted_runs(values: Mapping[str, FloatArray], title: str, ylabel: str, **axes: Any) -> Panel:
-    """Draw the values of each agent in increasing order, against the share of runs."""
-    series = [
-        Series(a, (np.arange(v.size) + 0.5) / v.size, np.sort(v), marker=marker)
-        for (a, v), marker in zip(values.items(), get_args(Marker), strict=False)
-    ]
+    """Draw the values of each agent in increasing order, against the share of runs.
+
+    `values` has one value per run for each agent; every agent has its own marker.
+    """
+    series = []
+    for (agent, runs), marker in zip(values.items(), get_args(Marker), strict=False):
+        share_below = (np.arange(runs.size) + 0.5) / runs.size
+        series.append(Series(agent, share_below, np.sort(runs), marker=marker))
     xlabel = "share of runs with a lower value"
     return Panel(title, xlabel, ylabel, series, xlim=(0.0, 1.0), legend="below", **axes)
 

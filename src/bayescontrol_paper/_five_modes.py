@@ -36,6 +36,7 @@ _WINS: Final = (
     ((0.60, 0.35, 0.60), (0.50, 0.50, 0.40)),
     ((0.60, 0.60, 0.40), (0.50, 0.35, 0.60)),
 )
+#: The lever that each mode always pulls.
 _LEVERS: Final = (0, 1, 2, 0, 0)
 
 
@@ -48,7 +49,7 @@ def five_modes(*numbers: int) -> TabularModes:
     (['m*', 'm3', 'm4'], 'THEOREM')
     """
     chosen = list(numbers or range(len(MODES)))
-    wins = np.array(_WINS)[chosen]
+    wins = np.array(_WINS)[chosen]  # [m, room, lever]
     rooms, levers = wins.shape[1:]
     policy = np.broadcast_to(np.eye(levers)[np.array(_LEVERS)[chosen], None], wins.shape)
     return TabularModes(
@@ -59,6 +60,10 @@ def five_modes(*numbers: int) -> TabularModes:
 
 
 def under_policy(policy: int) -> TabularModes:
-    """Return the class in which m* is always in charge and acts as mode `policy`."""
+    """Return the class in which m* is always in charge, with the policy of mode `policy`.
+
+    m* has prior 1, so it is always drawn; the others only serve to compute evidence against them.
+    """
     modes = five_modes()
-    return with_policy(modes, modes.policy[policy], prior=np.arange(len(modes)) == TRUE)
+    prior = np.arange(len(modes)) == TRUE
+    return with_policy(modes, modes.policy[policy], prior=prior)

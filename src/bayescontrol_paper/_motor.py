@@ -39,7 +39,7 @@ SCENARIOS = ("fixed", "noisy", "load", "sign")
 
 
 def tuned_gains(a: float, g: float) -> tuple[float, float]:
-    """Return kp and ki of a PI controller for the plant w' = a w + g u and the time constant."""
+    """Return kp and ki of a PI controller for the plant w' = a w + g u and TIME_CONSTANT."""
     gain = (1.0 - math.exp(-PERIOD / TIME_CONSTANT)) / g
     return gain * a, gain * (1.0 - a)
 
@@ -82,7 +82,7 @@ PLANTS = [
 
 
 def setpoint(k: int) -> float:
-    """Return the wanted speed at step k."""
+    """Return the wanted speed at step k: ±25 rad/s, with a new sign every 100 steps."""
     return -25.0 if k // 100 % 2 else 25.0
 
 
@@ -92,7 +92,10 @@ def motor_bank(noise: float = 1.0, plants: Sequence[Plant] = PLANTS, **options: 
 
 
 class Motor:
-    """The world. `plants` maps the first step of each plant to the plant."""
+    """The world. `plants` maps the first step of each plant to the plant.
+
+    `speed` is the true speed, `k` the number of steps so far, and `cost` their total cost.
+    """
 
     def __init__(self, plants: Mapping[int, Plant], noise: float = 1.0) -> None:
         self.plants, self.plant, self.noise = plants, plants[0], noise
@@ -111,7 +114,10 @@ class Motor:
 
 
 def interacting_agent(motor: Motor, rates: Any = RATES, **options: Any) -> Any:
-    """Return the control rule over interacting models; it learns the rate if `rates` is a list."""
+    """Return the control rule over interacting models, for a motor that changes.
+
+    `rates` is the rate of changes, or a sequence of rates among which the agent learns.
+    """
     return motor_bank(motor.noise, hazard=rates).agent(**options)
 
 
@@ -126,7 +132,11 @@ class WeightedAgent(BankAgent):
 
 
 class SelfTuning:
-    """Recursive least squares with forgetting, and the PI tuning for the estimated plant."""
+    """Recursive least squares with forgetting, and the PI tuning for the estimated plant.
+
+    `theta` has the estimates of (a, g), and `P` their covariance up to the variance of the noise.
+    `u`, `y` and `previous_y` are the last input and the last two measured speeds.
+    """
 
     def __init__(self, forgetting: float = 0.995) -> None:
         self.theta, self.P = np.array([0.9, 1.0]), np.diag([0.1, 10.0])
@@ -134,32 +144,40 @@ class SelfTuning:
         self.y, self.previous_y, self.u = 0.0, 0.0, 0.0
 
     def act(self, rng: StreamLike) -> float:
-        """Return the input of the PI controller for the estimates, within safe bounds."""
+        """Return the input of the PI controller for the estimates, in velocity form.
+
+        Estimates are limited to 0.3 ≤ a ≤ 0.999 and |g| ≥ 0.2, so that the gains stay moderate
+        while the estimates are poor.
+        """
         a, g = self.theta
         kp, ki = tuned_gains(min(max(a, 0.3), 0.999), math.copysign(max(abs(g), 0.2), g))
-        error, previous = setpoint(self.k + 1) - self.y, setpoint(self.k) - self.previous_y
-        return float(np.clip(self.u + kp * (error - previous) + ki * error, -LIMIT, LIMIT))
+        error, previous_error = setpoint(self.k + 1) - self.y, setpoint(self.k) - self.previous_y
+        u = self.u + kp * (error - previous_error) + ki * error
+        return float(np.clip(u, -LIMIT, LIMIT))
 
     def observe(self, a: float, o: float) -> None:
-        """Update the estimates."""
-        z = np.array([self.y, a])
+        """Update the estimates from the action, which is the input u, and the measured speed."""
+        u, speed = float(a), float(o)
+        z = np.array([self.y, u])  # the regressors of the new speed
         gain = self.P @ z / (self.forgetting + z @ self.P @ z)
-        self.theta = self.theta + gain * (o - z @ self.theta)
+        self.theta = self.theta + gain * (speed - z @ self.theta)
         self.P = (self.P - np.outer(gain, z @ self.P)) / self.forgetting
-        self.k, self.previous_y, self.y, self.u = self.k + 1, self.y, float(o), float(a)
+        self.k, self.previous_y, self.y, self.u = self.k + 1, self.y, speed, u
 
 
 def draw_motor(scenario: str, run: int, steps: int, *, every: int = 1000, seed: int = 0) -> Motor:
     """Draw a motor; in `load` and `sign` it has a new plant every `every` steps.
 
-    In `load` the sign of the wiring stays the same. In `noisy` the sensor has more noise.
+    In `load` the sign of the wiring stays the same. In `noisy` the noise of the sensor is 5 rad/s,
+    otherwise 1.
     """
     if scenario not in SCENARIOS:
         raise ValueError(f"scenario={scenario!r}: expected one of {', '.join(SCENARIOS)}")
     rng = Stream.named(seed, run, "plants")
     plants = {0: PLANTS[rng.integers(len(PLANTS))]}
     if scenario in ("load", "sign"):
-        choices = [p for p in PLANTS if scenario == "sign" or p.sign == plants[0].sign]
+        keeps_sign, sign = scenario == "load", plants[0].sign
+        choices = [p for p in PLANTS if not keeps_sign or p.sign == sign]
         plants |= {k: choices[rng.integers(len(choices))] for k in range(every, steps, every)}
     return Motor(plants, 5.0 if scenario == "noisy" else 1.0)
 

@@ -89,8 +89,8 @@ class PrintedGreedy(EpsilonGreedy):
         CountingAgent.__init__(self, arms, [epsilon, 1 / alpha], epsilon=epsilon, alpha=alpha)
 
 
-#: Agents of one kind use the same random numbers.
-_CHANCE: Final = {CONVERGED: GITTINS, PRINTED: EPSILON}
+#: Agents of one kind use the same random numbers: the stream of the agent named here.
+_STREAM_NAMES: Final = {CONVERGED: GITTINS, PRINTED: EPSILON}
 
 #: The constructor of each agent, in the order of the columns.
 AGENTS: Final[Mapping[str, Callable[[Settings], Any]]] = {
@@ -105,10 +105,11 @@ AGENTS: Final[Mapping[str, Callable[[Settings], Any]]] = {
 def gittins_table(settings: Settings, lookahead: int | None) -> GittinsTable:
     """Return the indices of the states that a run can reach; `lookahead` None means no limit."""
     pulls = settings.steps if lookahead is None else min(settings.steps, lookahead)
-    return _table(settings.discount, pulls, lookahead=lookahead)
+    return _cached_table(settings.discount, pulls, lookahead=lookahead)
 
 
-_table = lru_cache(maxsize=4)(GittinsTable)
+#: All replicas of a process share their tables.
+_cached_table = lru_cache(maxsize=4)(GittinsTable)
 
 
 def evenly_spaced(bias: FloatArray) -> FloatArray:
@@ -117,7 +118,7 @@ def evenly_spaced(bias: FloatArray) -> FloatArray:
     >>> evenly_spaced(np.array([0.9, 0.1, 0.2])).tolist()
     [0.75, 0.25, 0.5]
     """
-    rank = np.argsort(np.argsort(bias, axis=-1), axis=-1)
+    rank = np.argsort(np.argsort(bias, axis=-1), axis=-1)  # 0 for the least bias
     return np.asarray((rank + 1) / (bias.shape[-1] + 1))
 
 
@@ -129,7 +130,7 @@ def run(settings: Settings, run: int) -> Columns:
     records = {}
     for name, biases in worlds.items():
         for label, make in AGENTS.items():
-            stream_names = f"{name}: {_CHANCE.get(label, label)}", f"{name}: environment"
+            stream_names = f"{name}: {_STREAM_NAMES.get(label, label)}", f"{name}: environment"
             streams = claims.named_streams(settings.seed, run, *stream_names)
             world = bandit.environment(biases)
             records[name, label] = interact(make(settings), world, settings.steps, streams=streams)
@@ -183,18 +184,22 @@ class Results:
 
 
 #: Allowed difference of two independent means, in standard errors.
-_ERRORS: Final = 4.0
+_ALLOWED_ERRORS: Final = 4.0
 _REFERENCE_RUNS: Final = 4000
 _PAPER_RUNS: Final = 1000
 #: Our reading of "essentially the same", in reward per step.
 _SAME_REWARD: Final = 0.01
+#: The share of pulls of the best lever at which ε-greedy stalls, in the paper.
+_STALLED_SHARE: Final = 0.6
 #: Time limit for the indices, in seconds; the paper needed hours.
 _TIME_LIMIT: Final = 60.0
 #: False-alarm rate of claims whose mean is known exactly.
-_ALPHA: Final = 1e-7
+_FALSE_ALARM_RATE: Final = 1e-7
 _PLACE: Final = "section 5.1, figure 10"
-_BERNSTEIN: Final = f"theory: the exact mean, Bernstein's margin (false alarms: {_ALPHA:g})"
-_REFERENCE: Final = (
+_BERNSTEIN_ORIGIN: Final = (
+    f"theory: the exact mean, Bernstein's margin (false alarms: {_FALSE_ALARM_RATE:g})"
+)
+_REFERENCE_ORIGIN: Final = (
     f"other programs: {_REFERENCE_RUNS:,} runs; four standard errors (false alarms: 6e-5)"
 )
 
@@ -210,9 +215,13 @@ def _claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
 
 
 def _reference_claims(results: Results) -> Iterator[Claim]:
+    """Claim that our means equal those of the reference runs, up to four standard errors.
+
+    A row has the name, the claim, the mean of the reference, the standard deviation of a run and
+    our runs. The deviations of regret follow from the errors of the reference. The reference states
+    no errors of the other quantities: their deviations are those of our runs.
+    """
     late = f"over the last {results.settings.window} steps"
-    # Name, claim, mean of the reference, standard deviation of a run, our runs. The deviations of
-    # regret follow from the errors of the reference; it has none for the others: those are ours.
     rule, gittins, epsilon = (results.summaries(agent) for agent in (RULE, GITTINS, EPSILON))
     rows: tuple[tuple[str, str, float, float, FloatArray], ...] = (
         ("rule-late-reward", f"reward of the rule {late}", 0.9003, 0.092, rule.late_reward),
@@ -226,89 +235,103 @@ def _reference_claims(results: Results) -> Iterator[Claim]:
     for name, claim, reference, sd, values in rows:
         slack = _tolerance(sd, len(values), _REFERENCE_RUNS)
         text = f"{claim}; within {slack:.2g} of {_REFERENCE_RUNS:,} reference runs"
-        yield claims.near(name, text, reference, values, slack, origin=_REFERENCE)
+        yield claims.near(
+            name, text, expected=reference, values=values, margin=slack, origin=_REFERENCE_ORIGIN,
+        )  # fmt: skip
 
 
 def _paper_claims(results: Results) -> Iterator[Claim]:
+    """Make the claims of the paper about Gittins, the control rule and ε-greedy."""
     window, names = results.settings.window, ("Gittins", "the control rule")
     rule, gittins, epsilon = (results.summaries(agent) for agent in (RULE, GITTINS, EPSILON))
-    late, late_error = mean_and_error(gittins.late_reward - rule.late_reward)
+    late = gittins.late_reward - rule.late_reward
+    late_mean, late_error = mean_and_error(late)
     yield claims.near(
         "same-asymptote",
         "Gittins and the control rule have essentially the same asymptotic performance: difference "
         f"in reward over the last {window} steps, within {_SAME_REWARD} by four standard errors",
-        0.0, gittins.late_reward - rule.late_reward, _SAME_REWARD,
-        _compare_text(gittins.late_reward, rule.late_reward, names),
-        place=_PLACE, origin=f"paper: \"essentially\" is read as {_SAME_REWARD}",
-        undecided=not abs(abs(late) - _SAME_REWARD) > _ERRORS * late_error,
+        expected=0.0, values=late, margin=_SAME_REWARD,
+        reason=_compare_text(gittins.late_reward, rule.late_reward, names), place=_PLACE,
+        origin=f"paper: \"essentially\" is read as {_SAME_REWARD}",
+        undecided=not abs(abs(late_mean) - _SAME_REWARD) > _ALLOWED_ERRORS * late_error,
     )  # fmt: skip
     early, early_error = mean_and_error(gittins.early_reward - rule.early_reward)
     yield Claim(
         "gittins-better-early", "in the initial transient phase Gittins significantly outperforms "
         f"the control rule: difference in reward over the first {window} steps",
-        "paper", "> 0", float(early), float(early_error), bool(early > _ERRORS * early_error),
-        _compare_text(gittins.early_reward, rule.early_reward, names), place=_PLACE,
+        source="paper", expected="> 0", ours=float(early), error=float(early_error),
+        holds=bool(early > _ALLOWED_ERRORS * early_error),
+        reason=_compare_text(gittins.early_reward, rule.early_reward, names), place=_PLACE,
         threshold_origin="paper: \"significantly\" is four standard errors",
-        undecided=not abs(early) > _ERRORS * early_error,
+        undecided=not abs(early) > _ALLOWED_ERRORS * early_error,
     )  # fmt: skip
+    # A share near 0.6 has a standard deviation of 0.49. With so few runs that the slack reaches the
+    # share of the control rule, the claim would hold for either agent: it is undecided.
     slack = _tolerance(0.49, results.settings.runs, _PAPER_RUNS)
     yield claims.near(
-        "epsilon-stalls",
-        "ε-greedy stalls and pulls the best lever only 60 % of the time: share over the last "
-        f"{window} steps, within {slack:.2g}",
-        0.6, epsilon.late_best, slack,
-        "with ε αᵗ and untried levers valued 1/2; 0.614 in the reference runs", place=_PLACE,
+        "epsilon-stalls", "ε-greedy stalls and pulls the best lever only 60 % of the time: share "
+        f"over the last {window} steps, within {slack:.2g}",
+        expected=_STALLED_SHARE, values=epsilon.late_best, margin=slack, reason="with ε αᵗ and "
+        "untried levers valued 1/2; 0.614 in the reference runs", place=_PLACE,
         origin=f"paper: 0.6; four standard errors of {_PAPER_RUNS:,} runs and ours",
-        # So few runs would also accept the share of the control rule.
-        undecided=bool(abs(rule.late_best.mean() - 0.6) <= slack),
+        undecided=bool(abs(rule.late_best.mean() - _STALLED_SHARE) <= slack),
     )  # fmt: skip
 
 
 def _printed_claims(results: Results) -> Iterator[Claim]:
     """Make the claims about ε-greedy as printed and about the limited look-ahead."""
     settings, values = results.settings, results.summaries(PRINTED).late_best
-    chance = 1 / settings.levers
+    chance = 1 / settings.levers  # P(the best lever) of random play
     yield claims.near(
         "epsilon-as-printed", "with ε α⁻ᵗ as printed, play becomes random: best lever over the "
         f"last {settings.window} steps",
-        chance, values, float(bernstein(chance, values.size, _ALPHA)),
-        f"ε α⁻ᵗ reaches 1 at t = {math.ceil(math.log(settings.epsilon, settings.alpha))}",
-        origin=_BERNSTEIN,
+        expected=chance, values=values,
+        margin=float(bernstein(chance, values.size, _FALSE_ALARM_RATE)), reason="ε α⁻ᵗ reaches 1 "
+        f"at t = {math.ceil(math.log(settings.epsilon, settings.alpha))}", origin=_BERNSTEIN_ORIGIN,
     )  # fmt: skip
-    cost = lookahead_cost(settings)
+    cost, too_low = lookahead_cost(settings), 0.0074  # expected, from other programs
     certified = sum(timed(settings, pulls).table.error for pulls in (None, settings.lookahead))
     yield Claim(
         "look-ahead-cost",
         f"indices that look {settings.lookahead:,} pulls ahead are too low by up to 0.0074",
-        "ours", 0.0074, cost, certified, abs(cost - 0.0074) <= certified,
-        f"in the last states of the table; at most {lookahead_cost(settings, settings.steps):.1e} "
-        f"in those that {settings.steps:,} steps can reach",
-        exact=True, threshold_origin="other programs: 0.00739; the certified errors of both tables",
+        source="ours", expected=too_low, ours=cost, error=certified,
+        holds=abs(cost - too_low) <= certified, reason="in the last states of the table; at most "
+        f"{lookahead_cost(settings, settings.steps):.1e} in those that {settings.steps:,} steps "
+        "can reach", exact=True, threshold_origin="other programs: 0.00739; the certified errors "
+        "of both tables",
     )  # fmt: skip
 
 
 def _general_claims(results: Results) -> Iterator[Claim]:
+    """Make the claims that are valid at all settings.
+
+    The totals of two levers, shown with eight decimals, were computed by other programs.
+    """
     levers, best = results.settings.levers, results.columns["bias"].max(axis=1)
     mean, variance = levers / (levers + 1), levers / ((levers + 1) ** 2 * (levers + 2))
-    margin = float(bernstein(variance, best.size, _ALPHA))
+    margin = float(bernstein(variance, best.size, _FALSE_ALARM_RATE))
     text = f"the best of {levers} uniform biases is {levers}/{levers + 1} on average"
-    yield claims.near("oracle-reward", text, mean, best, margin, origin=_BERNSTEIN)
-    plays, rule, optimal = 5, 2.71637963, 2.88888889
+    yield claims.near(
+        "oracle-reward", text, expected=mean, values=best, margin=margin, origin=_BERNSTEIN_ORIGIN,
+    )  # fmt: skip
+    plays, rule_total, optimal_total, rounding = 5, 2.71637963, 2.88888889, 1e-8
     total = baselines.expected_total(_best_arm, arms=2, horizon=plays)
     bayes = baselines.BanditPlan(2, plays).value()
     yield Claim(
         "two-lever-totals", f"two levers, {plays} plays: the rule's expected total, by "
-        f"enumeration; Bayes-optimal play: {optimal}",
-        "ours", rule, total, 1e-8, abs(total - rule) <= 1e-8 and abs(bayes - optimal) <= 1e-8,
-        f"Bayes-optimal play: {bayes:.8f}", exact=True,
+        f"enumeration; Bayes-optimal play: {optimal_total}",
+        source="ours", expected=rule_total, ours=total, error=rounding,
+        holds=abs(total - rule_total) <= rounding and abs(bayes - optimal_total) <= rounding,
+        reason=f"Bayes-optimal play: {bayes:.8f}", exact=True,
     )  # fmt: skip
     table, seconds = timed(results.settings, None)
     yield Claim(
         "gittins-table-time", f"all indices up to {table.pulls:,} pulls, certified to "
         f"{table.error:.1e}, in seconds; the paper: several hours",
-        "ours", f"< {_TIME_LIMIT:.0f}", f"{seconds:.2g}", None, seconds < _TIME_LIMIT,
-        "measured while scoring, with compiled kernels and without the cache; times vary",
-        exact=True, threshold_origin="paper: several hours; we allow one minute",
+        source="ours", expected=f"< {_TIME_LIMIT:.0f}", ours=f"{seconds:.2g}",
+        holds=seconds < _TIME_LIMIT, reason="measured while scoring, with compiled kernels and "
+        "without the cache; times vary", exact=True, threshold_origin="paper: several hours; we "
+        "allow one minute",
     )  # fmt: skip
 
 
@@ -318,6 +341,7 @@ def _best_arm(posteriors: FloatArray) -> FloatArray:
 
 
 def _compare_text(a: FloatArray, b: FloatArray, names: tuple[str, str]) -> str:
+    """Say which of two agents, a and b, earns more and whether the difference is significant."""
     if len(a) < 2:
         return "one run cannot show a difference"
     return compare_pair(a, b, names=names).sentence
@@ -325,7 +349,7 @@ def _compare_text(a: FloatArray, b: FloatArray, names: tuple[str, str]) -> str:
 
 def _tolerance(sd: float, n: int, reference_runs: int) -> float:
     """Return the allowed difference between the means of n runs and of the reference runs."""
-    return _ERRORS * sd * math.sqrt(1 / n + 1 / reference_runs)
+    return _ALLOWED_ERRORS * sd * math.sqrt(1 / n + 1 / reference_runs)
 
 
 class Timed(NamedTuple):
@@ -337,7 +361,10 @@ class Timed(NamedTuple):
 
 @lru_cache(maxsize=4)
 def timed(settings: Settings, lookahead: int | None) -> Timed:
-    """Compute all indices up to the look-ahead of the paper, and measure the time."""
+    """Compute all indices up to the look-ahead of the paper, and measure the time.
+
+    `lookahead` limits the plans behind each index, not the size of the table; None: no limit.
+    """
     uncached = partial(GittinsTable, settings.discount, lookahead=lookahead, cache=False)
     uncached(2)  # compile the kernels first
     start = time.process_time()  # unaffected by other processes
@@ -346,14 +373,17 @@ def timed(settings: Settings, lookahead: int | None) -> Timed:
 
 
 def lookahead_cost(settings: Settings, pulls: int | None = None) -> float:
-    """Return the largest error of an index caused by the limited look-ahead, up to `pulls`."""
+    """Return the largest error of an index caused by the limited look-ahead.
+
+    The maximum is over all states with up to `pulls` pulls; None: over all states of the table.
+    """
     unlimited, limited = timed(settings, None).table, timed(settings, settings.lookahead).table
     n = unlimited.pulls if pulls is None else min(pulls, unlimited.pulls)
     # There are (n + 1) (n + 2) / 2 states with up to n pulls.
     return float((unlimited.nu - limited.nu)[: (n + 1) * (n + 2) // 2].max())
 
 
-def _indices(settings: Settings, columns: Columns) -> claims.Rows:
+def _indices_table(settings: Settings, columns: Columns) -> claims.Rows:
     """Gittins indices, discount {settings.discount:g}, up to {settings.lookahead:,} pulls
 
     seconds of one core, measured while scoring, with compiled kernels; the paper: several hours
@@ -369,7 +399,7 @@ def _indices(settings: Settings, columns: Columns) -> claims.Rows:
     return claims.Rows(header, rows)
 
 
-def _rewards(settings: Settings, columns: Columns) -> claims.Rows:
+def _rewards_table(settings: Settings, columns: Columns) -> claims.Rows:
     """{settings.levers} levers, {settings.steps:,} steps
 
     means of {settings.runs:,} runs with their standard errors; all agents met the same bandits
@@ -381,9 +411,9 @@ def _rewards(settings: Settings, columns: Columns) -> claims.Rows:
 
 
 #: The agents in the figures, in the order in which they are drawn.
-_DRAWN: Final = (RULE, EPSILON, CONVERGED, GITTINS)
+_AGENTS_DRAWN: Final = (RULE, EPSILON, CONVERGED, GITTINS)
 #: Largest block of steps over which curves are averaged.
-_BLOCK: Final = 10
+_LARGEST_BLOCK: Final = 10
 
 
 def lai(levers: int) -> float:
@@ -395,7 +425,7 @@ def lai(levers: int) -> float:
     return 0.5 * (levers - 1) / (levers + 1)
 
 
-def _performance(settings: Settings, columns: Columns) -> Figure:
+def _performance_figure(settings: Settings, columns: Columns) -> Figure:
     """{settings.levers} levers with uniform biases
 
     Higher is better. All agents play the same bandits. Gittins' strategy learns fastest, and the
@@ -405,12 +435,12 @@ def _performance(settings: Settings, columns: Columns) -> Figure:
     results, n = Results(settings, columns), settings.levers
     rewards = Panel(
         "Average reward", "step t", "reward per step",
-        [_curve(results, name, results.reward(name)) for name in _DRAWN],
+        [_curve(results, name, results.reward(name)) for name in _AGENTS_DRAWN],
         [Guide(f"oracle, {n}/{n + 1}", n / (n + 1))], legend="below",
     )  # fmt: skip
     best_levers = Panel(
         "Best lever", "step t", "share of runs that pull the best lever",
-        [_curve(results, name, results.best(name)) for name in _DRAWN], ylim=(0.0, 1.0),
+        [_curve(results, name, results.best(name)) for name in _AGENTS_DRAWN], ylim=(0.0, 1.0),
         legend="below",
     )  # fmt: skip
     return Figure(
@@ -422,7 +452,7 @@ def _performance(settings: Settings, columns: Columns) -> Figure:
     )  # fmt: skip
 
 
-def _regret(settings: Settings, columns: Columns) -> Figure:
+def _regret_figure(settings: Settings, columns: Columns) -> Figure:
     """Regret
 
     Lower is better. Time is logarithmic: regret that grows as ln t is a straight line. The slope
@@ -436,7 +466,8 @@ def _regret(settings: Settings, columns: Columns) -> Figure:
 
 
 def _block(settings: Settings) -> int:
-    return max(1, min(_BLOCK, settings.steps // 50))
+    """Return the steps in a block: at most _LARGEST_BLOCK, and at least 50 blocks if possible."""
+    return max(1, min(_LARGEST_BLOCK, settings.steps // 50))
 
 
 def _curve(results: Results, agent: str, values: FloatArray) -> Series:
@@ -448,20 +479,23 @@ def _curve(results: Results, agent: str, values: FloatArray) -> Series:
 
 
 def _regret_panel(results: Results, *, even: bool) -> Panel:
-    """Draw the regret at steps evenly spaced in log t, with the lower bound for these biases."""
+    """Draw the regret at steps evenly spaced in log t, with the lower bound for these biases.
+
+    The biases are uniform, or evenly spaced if `even` is true.
+    """
     t, n = np.unique(np.geomspace(1, results.settings.steps, 60).round()), results.settings.levers
     series = [
         Series.of_runs(name, t, results.regret(name, even=even)[:, t.astype(int) - 1])
-        for name in _DRAWN
+        for name in _AGENTS_DRAWN
     ]
     title, note = "Uniform biases", "Lai's bound holds for the mean over all bandits"
     bound = Series(f"Lai: {n - 1}/{2 * n + 2} ln² t", t, lai(n) * np.log(t) ** 2, colour="ink")
     if even:
         title = f"Biases 1/{n + 1}, 2/{n + 1}, … {n}/{n + 1}"
         note = "Lai and Robbins's bound holds for each bandit"
-        c = lai_robbins(evenly_spaced(results.columns["bias"][0]))
-        label = f"Lai and Robbins: {c:.2f} ln t"
-        bound = Series(label, t, c * np.log(t), colour="ink", dash="dashdot")
+        slope = lai_robbins(evenly_spaced(results.columns["bias"][0]))  # the same in all runs
+        label = f"Lai and Robbins: {slope:.2f} ln t"
+        bound = Series(label, t, slope * np.log(t), colour="ink", dash="dashdot")
     return Panel(
         title, "step t", "regret Rₜ", [*series, bound], xscale="log", notes=[note], legend="below"
     )
@@ -469,7 +503,7 @@ def _regret_panel(results: Results, *, even: bool) -> Panel:
 
 # -- the space of biases -----------------------------------------------------------------------
 
-_COLOURS: Final[tuple[Colour, ...]] = ("blue", "orange", "green")
+_LEVER_COLOURS: Final[tuple[Colour, ...]] = ("blue", "orange", "green")
 #: The visible faces of the pyramids: number of the pyramid, shade, corners.
 _FACES: Final[tuple[tuple[int, float, tuple[tuple[float, ...], ...]], ...]] = (
     (0, 0.30, ((0, 0, 0), (1, 0, 1), (1, 1, 1))),  # m_1 = m_3, visible when the pyramids are apart
@@ -482,24 +516,20 @@ _FACES: Final[tuple[tuple[int, float, tuple[tuple[float, ...], ...]], ...]] = (
 )
 #: Distance by which each pyramid is moved along its axis.
 _APART: Final = 0.42
-_NAMES: Final = ("m₁ ≥ m₂, m₃", "m₂ ≥ m₁, m₃", "m₃ ≥ m₁, m₂")
+_REGION_NAMES: Final = ("m₁ ≥ m₂, m₃", "m₂ ≥ m₁, m₃", "m₃ ≥ m₁, m₂")
 #: Positions of labels: on the edges and regions of the cube, and beside the pyramids.
 _ON_CUBE: Final = {
-    "m₁": (0.55, 0.0, -0.09),
-    "m₂": (0.0, 0.55, -0.09),
-    "m₃": (0.09, 0.0, 0.62),
-    "lever 1": (0.7, 0.0, 0.3),
-    "lever 2": (0.0, 0.7, 0.3),
-    "lever 3": (0.5, 0.5, 1.0),
-}
+    "m₁": (0.55, 0.0, -0.09), "m₂": (0.0, 0.55, -0.09), "m₃": (0.09, 0.0, 0.62),
+    "lever 1": (0.7, 0.0, 0.3), "lever 2": (0.0, 0.7, 0.3), "lever 3": (0.5, 0.5, 1.0),
+}  # fmt: skip
 _ON_PYRAMIDS: Final = {
-    _NAMES[0]: (1.15, 0.0, -0.36),
-    _NAMES[1]: (0.0, 1.15, -0.36),
-    _NAMES[2]: (0.5, 0.5, 1.0 + _APART),
+    _REGION_NAMES[0]: (1.15, 0.0, -0.36),
+    _REGION_NAMES[1]: (0.0, 1.15, -0.36),
+    _REGION_NAMES[2]: (0.5, 0.5, 1.0 + _APART),
 }
 
 
-def _best_lever_regions(settings: Settings, columns: Columns) -> Figure:
+def _best_lever_regions_figure(settings: Settings, columns: Columns) -> Figure:
     """The space of biases, by best lever
 
     Each point is a bandit, each colour its best lever: knowing the best lever means knowing the
@@ -521,6 +551,8 @@ def project(m: object) -> FloatArray:
 
 
 def _two_levers() -> Panel:
+    """Draw the unit square, divided by its diagonal into two triangles, one for each lever."""
+    # The corners of each triangle: [lever, coordinate, corner].
     triangles = np.array([[[0, 1, 1], [0, 0, 1]], [[0, 1, 0], [0, 1, 1]]])
     return Panel(
         "Two levers", "bias of lever 1, m₁", "bias of lever 2, m₂",
@@ -528,19 +560,23 @@ def _two_levers() -> Panel:
         xlim=(0, 1), ylim=(0, 1), xticks=[0, 0.5, 1],
         regions=[
             Region(f"lever {i + 1} is best", x, y, colour, 0.45, in_legend=False)
-            for i, ((x, y), colour) in enumerate(zip(triangles, _COLOURS, strict=False))
+            for i, ((x, y), colour) in enumerate(zip(triangles, _LEVER_COLOURS, strict=False))
         ],
         words=[Word("m₁ ≥ m₂", 0.68, 0.32), Word("m₂ ≥ m₁", 0.32, 0.68)], equal=True,
     )  # fmt: skip
 
 
 def _three_levers(title: str, apart: float, words: Mapping[str, tuple[float, ...]]) -> Panel:
+    """Draw the pyramids of three levers, each moved by `apart` along its axis; 0: a cube.
+
+    `words` has the position of each label in the cube.
+    """
     shift = apart * np.eye(3)
     regions = []
     for i, shade, corners in _FACES:
         u, v = project(np.array(corners) + shift[i]).T
-        name = f"lever {i + 1} is best: {_NAMES[i]}"
-        regions.append(Region(name, u, v, _COLOURS[i], shade, in_legend=False))
+        name = f"lever {i + 1} is best: {_REGION_NAMES[i]}"
+        regions.append(Region(name, u, v, _LEVER_COLOURS[i], shade, in_legend=False))
     return Panel(
         title, "(m₁ − m₂) cos 30°", "(m₁ + m₂) / 2 + m₃", [],
         xlim=(-1.5, 1.5) if apart else (-1.1, 1.1), regions=regions,
@@ -552,6 +588,6 @@ def _three_levers(title: str, apart: float, words: Mapping[str, tuple[float, ...
 experiment: Final = Experiment(
     "bandit", "control rule, ε-greedy and Gittins at ten levers: reward, best lever, regret",
     Settings, quick=Settings(), full=Settings(), run=run,
-    score=claims.Scored(_claims, _rewards, _indices),
-    figures=Figures(_performance, _regret, _best_lever_regions),
+    score=claims.Scored(_claims, _rewards_table, _indices_table),
+    figures=Figures(_performance_figure, _regret_figure, _best_lever_regions_figure),
 )  # fmt: skip

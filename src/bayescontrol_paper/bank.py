@@ -70,6 +70,10 @@ LIMITS: Final = {PROBABLE: 1.10, DRAWN: 1.15}
 EXCESS: Final = 0.03
 #: The largest allowed relative error of a predicted time.
 TIME_ERROR: Final = 0.1
+#: The required share of runs that identify the motor with a noisy sensor.
+IDENTIFIED: Final = 0.95
+#: Two plants are distinguished when the true one is this many times as probable as the other.
+ODDS: Final = 99.0
 #: With fewer runs the claim about a median is undecided.
 ENOUGH: Final = 20
 
@@ -95,8 +99,9 @@ FORCE: Final = 20.0
 
 def _sampled(A: ArrayLike, B: ArrayLike, period: float) -> list[FloatArray]:
     """Return A and B in discrete time, for an input that is constant between samples."""
-    n, m = np.shape(B)
-    return sampled((np.array(A), np.array(B), np.eye(n), np.zeros((n, m))), period)[:2]
+    n, inputs = np.shape(B)
+    whole_state = np.eye(n), np.zeros((n, inputs))  # C and D, which do not matter here
+    return sampled((np.array(A), np.array(B), *whole_state), period)[:2]
 
 
 def motor() -> LinearSystem:
@@ -156,7 +161,7 @@ class Controlled(NamedTuple):
 
 
 def control(name: str, run: int, steps: int = 10_000, seed: int = 0) -> Controlled:
-    """Control the plant of this name for some steps, with default settings.
+    """Control the plant of this name for some steps, with default settings; measure the result.
 
     >>> control("motor", run=0, steps=500).excess < 1.0
     True
@@ -165,15 +170,15 @@ def control(name: str, run: int, steps: int = 10_000, seed: int = 0) -> Controll
     problem = LinearQuadratic(system.Q, system.R, **settings)
     agent, plant = problem.agent(), problem.environment(system)
     record = interact(agent, plant, steps, seed=seed, run=run)
-    mean = agent.belief.certain()
+    mean = agent.belief.certain()  # the system of the posterior mean, None if it has no gain
     angles = record.observations[:, 2] if name == "cart-pole" else np.zeros(1)
     return Controlled(
-        system.cost(agent.gain) / system.best_cost - 1.0,
-        np.inf if mean is None else system.cost(mean.K) / system.best_cost - 1.0,
-        float(plant.costs(record).mean()) / system.best_cost,
-        agent.belief.search_steps,
-        agent.belief.refused,
-        float(np.abs(angles).max()),
+        excess=system.cost(agent.gain) / system.best_cost - 1.0,
+        of_mean=np.inf if mean is None else system.cost(mean.K) / system.best_cost - 1.0,
+        average=float(plant.costs(record).mean()) / system.best_cost,
+        search=agent.belief.search_steps,
+        refused=agent.belief.refused,
+        largest=float(np.abs(angles).max()),
     )
 
 
@@ -212,14 +217,17 @@ def time_to_distinguish(bank: Bank, rng: Stream) -> int:
     for k in range(1, 100_000):
         u = agent.act(rng)
         agent.observe(u, world.respond(u, rng))
-        p, q = agent.belief.posterior()
-        if p >= 99.0 * q:
+        p_true, p_other = agent.belief.posterior()
+        if p_true >= ODDS * p_other:
             return k
     raise RuntimeError("the plants were not distinguished in 100,000 steps")
 
 
 def run(settings: Settings, run: int) -> Columns:
-    """Record costs on the motor, results in SI units and simulated times of one replica."""
+    """Record costs on the motor, results in SI units and simulated times of one replica.
+
+    Results in SI units are NaN from run `unit_runs` on.
+    """
     cost, p_true = np.empty((len(MOTORS), len(AGENTS))), np.empty(len(MOTORS))
     for (row, scenario), (column, agent_name) in product(enumerate(MOTORS), enumerate(AGENTS)):
         motor = motors.draw_motor(scenario, run, settings.steps, seed=settings.seed)
@@ -251,14 +259,16 @@ class Results:
             plants(), Controlled._fields, claims.without_nan(columns["units"])
         )
         times = claims.by_name(timed_banks(), columns["times"])
-        self.times = {name: v.ravel() for name, v in times.items()}
+        #: All simulated times of each bank, in one row.
+        self.times = {name: by_run.ravel() for name, by_run in times.items()}
 
 
 @cache
 def predicted_times() -> Mapping[str, float]:
     """Return the predicted number of steps to distinguish the plants of each bank."""
+    # times[in charge, true, other] are in seconds; plant 0 is true, and its mode in charge.
     return {
-        name: float(check_bank(bank, odds=99.0, runs=5000).times[0, 0, 1]) / bank.period
+        name: float(check_bank(bank, odds=ODDS, runs=5000).times[0, 0, 1]) / bank.period
         for name, bank in timed_banks().items()
     }
 
@@ -275,79 +285,86 @@ def _claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
     )
     for name, agent in (("most-probable-cost", PROBABLE), ("drawn-cost", DRAWN)):
         yield claims.at_most(
-            name, LIMITS[agent], fixed[agent], fixed[ORACLE], "a motor with one of 24 loads and "
-            f"wirings: cost with the {agent} mode, as a multiple of that of the true plant's "
-            "controller", f"others: {others}",
+            name, f"a motor with one of 24 loads and wirings: cost with the {agent} mode, as a "
+            "multiple of that of the true plant's controller",
+            limit=LIMITS[agent], values=fixed[agent], baseline=fixed[ORACLE],
+            reason=f"others: {others}",
         )  # fmt: skip
-    identified = results.p_true["noisy"] > 0.5
+    identified = results.p_true["noisy"] > 0.5  # by run
+    share, error = claims.share_and_error(identified)
     yield Claim(
         "noisy-identified", "a motor with a noisy sensor: share of runs in which the true plant "
         "has more than half of the probability at the end",
-        "ours", ">= 0.95", *claims.share_and_error(identified), bool(identified.mean() >= 0.95),
-        f"{int(identified.sum())} of {identified.size} runs", threshold_origin="requirement",
+        source="ours", expected=f">= {IDENTIFIED:g}", ours=share, error=error,
+        holds=share >= IDENTIFIED, reason=f"{int(identified.sum())} of {identified.size} runs",
+        threshold_origin="requirement",
     )  # fmt: skip
-    medians = {name: float(np.median(v["excess"])) for name, v in results.units.items()}
-    falls = int((results.units["cart-pole"]["largest"] > FALL).sum())
+    units = results.units
+    medians = {plant: float(np.median(units[plant]["excess"])) for plant in units}
+    falls = int((units["cart-pole"]["largest"] > FALL).sum())
     worst = max(medians.values())
     yield Claim(
         "plant-units", "three plants in SI units, default settings: median excess of the cost of "
         "the final gain over the optimum, the worst of the three, without a fall",
-        "ours", f"<= {EXCESS:g}", worst, None, worst <= EXCESS and falls == 0,
-        ", ".join(f"{name} {v:.2%}" for name, v in medians.items()) + f"; {falls} falls",
-        undecided=falls == 0 and len(results.units["motor"]["excess"]) < ENOUGH,
+        source="ours", expected=f"<= {EXCESS:g}", ours=worst, holds=worst <= EXCESS and falls == 0,
+        reason=", ".join(f"{plant} {median:.2%}" for plant, median in medians.items())
+        + f"; {falls} falls", undecided=falls == 0 and len(units["motor"]["excess"]) < ENOUGH,
         threshold_origin="requirement",
     )  # fmt: skip
-    errors = {n: predicted_times()[n] / t.mean() - 1.0 for n, t in results.times.items()}
-    largest = max(map(abs, errors.values()))
-    spread = max(t.std() / t.mean() / math.sqrt(t.size) for t in results.times.values())
+    predicted, simulated = predicted_times(), results.times
+    time_errors = {bank: predicted[bank] / simulated[bank].mean() - 1.0 for bank in predicted}
+    largest = max(map(abs, time_errors.values()))
+    # The largest relative standard error of the simulated means.
+    spread = max(t.std() / t.mean() / math.sqrt(t.size) for t in simulated.values())
     yield Claim(
         "predicted-times", "linear banks: largest relative difference between the predicted and "
         "the simulated mean time to distinguish two plants",
-        "ours", f"<= {TIME_ERROR:g}", largest, float(spread), largest <= TIME_ERROR,
-        ", ".join(f"{name} {v:+.1%}" for name, v in errors.items()),
+        source="ours", expected=f"<= {TIME_ERROR:g}", ours=largest, error=float(spread),
+        holds=largest <= TIME_ERROR,
+        reason=", ".join(f"{bank} {error:+.1%}" for bank, error in time_errors.items()),
         undecided=abs(largest - TIME_ERROR) < 2.0 * spread, threshold_origin="requirement",
     )  # fmt: skip
 
 
-def _motor_costs(settings: Settings, columns: Columns) -> claims.Rows:
+def _motor_costs_table(settings: Settings, columns: Columns) -> claims.Rows:
     """Cost on the motor, relative to the true plant's controller
 
     means of {runs} runs with their standard errors; all agents met the same motors
     """
-    cost = Results(columns).cost.values()
-    rows = [(a, *(claims.format_mean(c[a] / c[ORACLE].mean()) for c in cost)) for a in AGENTS]
+    costs = Results(columns).cost.values()  # one mapping by agent for each scenario
+    ratios = {agent: [cost[agent] / cost[ORACLE].mean() for cost in costs] for agent in AGENTS}
+    rows = [(agent, *map(claims.format_mean, runs)) for agent, runs in ratios.items()]
     return claims.Rows(f"agent | {' | '.join(MOTORS)}", rows)
 
 
-def _si_plants(settings: Settings, columns: Columns) -> claims.Rows:
+def _si_plants_table(settings: Settings, columns: Columns) -> claims.Rows:
     """Plants in SI units
 
     {measured} runs
     """
     units = Results(columns).units
-    rows = [
-        (name, f"{np.median(v['excess']):.2%}", f"{v['excess'].max():.2%}",
-         claims.format_mean(v["average"]), f"{np.median(v['search']):.0f}")
-        for name, v in units.items()
-    ]  # fmt: skip
+    rows = []
+    for plant, runs in units.items():
+        excesses = f"{np.median(runs['excess']):.2%}", f"{runs['excess'].max():.2%}"
+        average, search = claims.format_mean(runs["average"]), f"{np.median(runs['search']):.0f}"
+        rows.append((plant, *excesses, average, search))
     header = "plant | excess of the final gain, median | largest | average cost / optimum"
     measured = {"measured": len(units["motor"]["excess"])}
     return claims.Rows(f"{header} | steps until the scale was known, median", rows, measured)
 
 
-def _times(settings: Settings, columns: Columns) -> claims.Rows:
+def _times_table(settings: Settings, columns: Columns) -> claims.Rows:
     """Steps to distinguish two plants
 
     until the true plant, whose controller is in charge, is 99 times as probable
     """
-    simulated = Results(columns).times.items()
-    rows = [
-        (name, f"{predicted_times()[name]:.1f}", claims.format_mean(t)) for name, t in simulated
-    ]
+    rows = []
+    for bank, simulated in Results(columns).times.items():
+        rows.append((bank, f"{predicted_times()[bank]:.1f}", claims.format_mean(simulated)))
     return claims.Rows("bank | predicted | simulated", rows)
 
 
-def _cost(settings: Settings, columns: Columns) -> Figure:
+def _cost_figure(settings: Settings, columns: Columns) -> Figure:
     """A motor with an unknown load and wiring
 
     Lower is better; 1 is the controller of the true plant. Each point is a run; the runs of each
@@ -361,6 +378,7 @@ def _cost(settings: Settings, columns: Columns) -> Figure:
 
 
 def _cost_panel(cost: Mapping[str, FloatArray], noise: float) -> Panel:
+    """Draw the costs with one sensor noise, run by run relative to the true plant's controller."""
     ratios = {agent: cost[agent] / cost[ORACLE] for agent in AGENTS if agent != ORACLE}
     title, ylabel = f"Sensor noise {noise:g} rad/s", "cost / cost with the true plant"
     return sorted_runs(ratios, title, ylabel, yscale="log2")
@@ -370,6 +388,7 @@ experiment: Final = Experiment(
     "bank", "a bank of experts on a plant: costs on a motor, plants in SI units, predicted times",
     Settings, quick=Settings(runs=8, unit_runs=1, times=10),
     full=Settings(runs=200, unit_runs=50, times=20), run=run,
-    score=claims.Scored(_claims, _motor_costs, _si_plants, _times), figures=Figures(_cost),
+    score=claims.Scored(_claims, _motor_costs_table, _si_plants_table, _times_table),
+    figures=Figures(_cost_figure),
     full_only=("drawn-cost", "plant-units", "predicted-times"),
 )  # fmt: skip

@@ -49,7 +49,7 @@ RULE: Final = "every step"
 #: The plan over beliefs.
 BAYES_OPTIMAL: Final = "Bayes-optimal"
 
-#: The schedules of the rule for a chain of length k.
+#: The schedules of the rule for a chain of length k; -(-k // 2) is ⌈k/2⌉.
 SCHEDULES: Final[Mapping[str, Callable[[int], Schedule]]] = {
     RULE: lambda _k: every_step,
     "Every(k)": Every,
@@ -98,8 +98,13 @@ def lengths(settings: Settings, agent: str) -> list[int]:
 
 
 def run(settings: Settings, run: int) -> Columns:
-    """Record identification times of all agents; NaN if not simulated, ∞ if not identified."""
-    world = Stream.named(settings.seed, run, "world").integers(2)
+    """Record identification times of all agents; NaN if not simulated, ∞ if not identified.
+
+    `time` has them by agent and k, `growing` by agent on the growing chain. For the every-step rule
+    `reward_time` has the time of the first reward by k, and `silent` whether step T gave no reward.
+    """
+    seed, limit = settings.seed, settings.steps
+    world = Stream.named(seed, run, "world").integers(2)
     time = np.full((len(AGENTS), settings.k_max), np.nan)
     reward_time, silent = np.full((2, settings.k_max), np.nan)
     for k in range(1, settings.k_max + 1):
@@ -108,33 +113,35 @@ def run(settings: Settings, run: int) -> Columns:
             if not simulated(settings, name, k):
                 continue
             if name == RULE:
-                result = _rule_times(settings, number, k, world)
-                time[i, k - 1], reward_time[k - 1], silent[k - 1] = result
+                times = _rule_times(settings, number, k, world)
+                time[i, k - 1], reward_time[k - 1], silent[k - 1] = times
             else:
-                pair = _agent(name, k), _chain(k).environment(world)
-                time[i, k - 1] = _identification_time(settings.seed, number, *pair, settings.steps)
+                agent, environment = _agent(name, k), _chain(k).environment(world)
+                time[i, k - 1] = _identification_time(seed, number, agent, environment, limit)
     growing = []
     for i, name in enumerate(GROWING_AGENTS):
         number = _run_number(run, len(AGENTS) + i, 0)
         agent = growing_agent(settings.scale, name)
-        environment = _growing_chain(settings.scale).environment(world)
+        growing_world = _growing_chain(settings.scale).environment(world)
+        # The plan of the Bayes-optimal agent ends at its horizon.
         steps = settings.growing_steps if name in GROWING else agent.plan.horizon
-        growing.append(_identification_time(settings.seed, number, agent, environment, steps))
+        growing.append(_identification_time(seed, number, agent, growing_world, steps))
     return {
-        "world": np.array(world),
-        "time": time,
-        "reward_time": reward_time,
-        "silent": silent,
+        "world": np.array(world), "time": time, "reward_time": reward_time, "silent": silent,
         "growing": np.array(growing, np.float64),
-    }
+    }  # fmt: skip
 
 
 def _run_number(run: int, agent: int, k: int) -> int:
-    """Return a unique number for each run of each agent on each chain."""
+    """Return a unique number for each run of each agent on each chain.
+
+    There are fewer than 64 agents, and k is below 64; it is 0 for the growing chain.
+    """
     return (run * 64 + agent) * 64 + k
 
 
 def _agent(name: str, k: int) -> Any:
+    """Return the agent of that name on a chain of length k."""
     if name == BAYES_OPTIMAL:
         return BayesOptimal(_plan(_chain(k), 2 * k))  # rewarded in both environments by then
     return _chain(k).agent(schedule=SCHEDULES[name](k))
@@ -170,7 +177,8 @@ def _identification_time(seed: int, number: int, agent: Any, environment: Any, s
 def _rule_times(settings: Settings, number: int, k: int, world: int) -> tuple[float, float, float]:
     """Run the every-step rule with the compiled loop.
 
-    Return T, the time of the first reward, and whether step T gave no reward.
+    Return T, the time of the first reward, and 1 if step T gave no reward, else 0. The result is
+    (∞, ∞, NaN) unless both times are within the steps, rounded up to whole blocks.
     """
     agent: Any = _chain(k).agent()
     environment = _chain(k).environment(world)
@@ -181,9 +189,9 @@ def _rule_times(settings: Settings, number: int, k: int, world: int) -> tuple[fl
         actions = np.append(actions, record.actions)
         rewards = np.append(rewards, record.observations)
         if rewards.any() and agent.belief.posterior().min() == 0.0:
-            t = chains.first_run(actions, k)
-            assert t is not None
-            return t, int(rewards.argmax()) + 1, float(rewards[t - 1] == 0)
+            T = chains.first_run(actions, k)
+            assert T is not None
+            return T, int(rewards.argmax()) + 1, float(rewards[T - 1] == 0)
     return np.inf, np.inf, np.nan
 
 
@@ -198,14 +206,14 @@ def _plan(problem: Any, steps: int) -> BayesPlan[Any, int, int]:
 
 
 #: x of the margins: each comparison fails by chance with probability below 1e-7.
-_X: Final = 17.0
+_MARGIN_X: Final = 17.0
 _MEAN_ORIGIN: Final = "theory: exact means, exponential tails (false alarms: 1e-7 each)"
 _SHARE_ORIGIN: Final = "theory: exact probabilities, Hoeffding's margin (false alarms: 1e-7 each)"
 #: The place of the claims in the paper, and the scale of its growing chain.
 _PLACE: Final = "section 6.1, on Bayes-optimal control"
-_SCALE: Final = 10
+_PAPER_SCALE: Final = 10
 #: The growing chain is computed exactly for this many times scale² steps, then bounded.
-_FAR: Final = 400
+_EXACT_FACTOR: Final = 400
 
 
 def exact(agent: str, k: int) -> Waiting:
@@ -228,16 +236,18 @@ def growing_distribution(scale: int, schedule: str) -> FloatArray:
     (4, 1.0)
     """
     required, holds = GrowingChain(scale).required, GROWING[schedule](scale)
-    return chains.identification_probabilities(required, holds, _FAR * scale**2)
+    return chains.identification_probabilities(required, holds, _EXACT_FACTOR * scale**2)
 
 
 def _claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
+    """Make the claims about chains of length k, then those about the growing chain."""
     k_max, n = settings.k_max, settings.runs
     # The longest chains that are simulated for three of the agents.
     longest, planned, held = (lengths(settings, a)[-1] for a in (RULE, BAYES_OPTIMAL, "Every(k)"))
     mean = exact(RULE, k_max).mean
     rule, first = exact(RULE, longest), first_reward_time(longest)
     time, reward_time = columns["time"], columns["reward_time"]
+    # Whether the mean time of each agent is as computed, for every k that is simulated.
     agree = {
         name: all(_is_close(times[:, k - 1], exact(name, k)) for k in lengths(settings, name))
         for name, times in by_name(AGENTS, time).items()
@@ -245,33 +255,35 @@ def _claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
     yield equality(
         "identification-time", "the rule identifies a chain in 2^k - 1 steps on average, k = 1 .. "
         f"{k_max}; here k = {k_max}",
-        2**k_max - 1, mean, exact=True,
+        expected=2**k_max - 1, ours=mean, exact=True,
         also=all(exact(RULE, k).mean == 2**k - 1 for k in range(1, k_max + 1)),
     )  # fmt: skip
     yield Claim(
         "about-2^k", f"the rule needs about 2^k steps; here k = {k_max}",
-        "paper", 2**k_max, mean, None, 0.5 <= mean / 2**k_max <= 1.0,
-        "2^k - 1 exactly: k equal actions identify the chain, whether they are rewarded or not",
-        place=_PLACE, exact=True, threshold_origin="paper: \"about\" is within a factor of 2",
+        source="paper", expected=2**k_max, ours=mean, holds=0.5 <= mean / 2**k_max <= 1.0,
+        reason="2^k - 1 exactly: k equal actions identify the chain, whether they are rewarded or "
+        "not", place=_PLACE, exact=True, threshold_origin="paper: \"about\" is within a factor of "
+        "2",
     )  # fmt: skip
     yield Claim(
         "simulated-times", "in simulation every agent needs its exact mean time, for each k; here "
         f"the rule, k = {longest}",
-        "ours", rule.mean, float(time[:, 0, longest - 1].mean()), rule.sd / math.sqrt(n),
-        all(agree.values()), threshold_origin=_MEAN_ORIGIN,
+        source="ours", expected=rule.mean, ours=float(time[:, 0, longest - 1].mean()),
+        error=rule.sd / math.sqrt(n), holds=all(agree.values()), threshold_origin=_MEAN_ORIGIN,
     )  # fmt: skip
     yield Claim(
         "bayes-optimal-time",
         f"a Bayes-optimal controller identifies in k actions; here k = {planned}",
-        "paper", planned, _slowest(time, BAYES_OPTIMAL, planned), None, agree[BAYES_OPTIMAL],
-        "" if agree[BAYES_OPTIMAL] else "some run took a different number of actions",
+        source="paper", expected=planned, ours=_slowest(time, BAYES_OPTIMAL, planned),
+        holds=agree[BAYES_OPTIMAL],
+        reason="" if agree[BAYES_OPTIMAL] else "some run took a different number of actions",
         place=_PLACE, threshold_origin="paper: k, in every run",
     )  # fmt: skip
     yield Claim(
         "held-mode-time",
         f"the rule with modes held for k steps identifies in exactly k; here k = {held}",
-        "ours", held, _slowest(time, "Every(k)", held), None, agree["Every(k)"],
-        threshold_origin="theory: k, in every run",
+        source="ours", expected=held, ours=_slowest(time, "Every(k)", held),
+        holds=agree["Every(k)"], threshold_origin="theory: k, in every run",
     )  # fmt: skip
     observer: Any = _chain(k_max).agent()
     for _ in range(k_max):  # k times B without a reward
@@ -279,61 +291,70 @@ def _claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
     yield equality(
         "uniform-until-reward", "the posterior stays uniform until a reward: probability of the "
         f"environment that rewards B, after {k_max} B's in a row without a reward",
-        0.5, float(observer.belief.posterior()[1]), "k B's in a row without a reward refute the "
-        "environment that rewards B", place=_PLACE, exact=True,
+        expected=0.5, ours=float(observer.belief.posterior()[1]), reason="k B's in a row without a "
+        "reward refute the environment that rewards B", place=_PLACE, exact=True,
     )  # fmt: skip
     silent = columns["silent"][:, :longest]
     share = float(silent.mean())
     yield Claim(
         "identified-without-reward", "half of the runs identify without a reward",
-        "ours", 0.5, share, 0.5 / math.sqrt(silent.size),
-        abs(share - 0.5) <= math.sqrt(_X / (2 * silent.size)), threshold_origin=_SHARE_ORIGIN,
+        source="ours", expected=0.5, ours=share, error=0.5 / math.sqrt(silent.size),
+        holds=abs(share - 0.5) <= math.sqrt(_MARGIN_X / (2 * silent.size)),
+        threshold_origin=_SHARE_ORIGIN,
     )  # fmt: skip
-    simulated_lengths = lengths(settings, RULE)
+    simulated_ks = lengths(settings, RULE)
     yield Claim(
         "first-reward-time",
         f"the rule is first rewarded after 2^k - 1 + k/2 steps on average; here k = {longest}",
-        "ours", first.mean, float(reward_time[:, longest - 1].mean()), first.sd / math.sqrt(n),
-        all(_is_close(reward_time[:, k - 1], first_reward_time(k)) for k in simulated_lengths),
+        source="ours", expected=first.mean, ours=float(reward_time[:, longest - 1].mean()),
+        error=first.sd / math.sqrt(n),
+        holds=all(_is_close(reward_time[:, k - 1], first_reward_time(k)) for k in simulated_ks),
         threshold_origin=_MEAN_ORIGIN,
     )  # fmt: skip
     yield from _growing_claims(settings, columns)
 
 
 def _growing_claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
+    """Make the claims about the growing chain.
+
+    Those of the paper are about scale 10. At another scale `note` says so, and they are not
+    comparable.
+    """
     scale, n, until = settings.scale, settings.runs, settings.growing_steps
     earliest, optimal = scale**2, columns["growing"][:, -1]
-    rule, held = _probability_ever(scale, RULE), _probability_ever(scale, "Every(s)")
-    note = "" if scale == _SCALE else f"the paper's chain grows as ⌈{_SCALE} √t⌉, not {scale} √t"
+    p_rule, p_held = _probability_ever(scale, RULE), _probability_ever(scale, "Every(s)")
+    is_papers = scale == _PAPER_SCALE
+    note = "" if is_papers else f"the paper's chain grows as ⌈{_PAPER_SCALE} √t⌉, not {scale} √t"
     in_time = bool(np.all(optimal == earliest))
     yield Claim(
         "growing-chain-optimal",
         f"with k = ceil({scale} sqrt t) Bayes-optimal control converges in {earliest} steps",
-        "paper", earliest, float(optimal.max()), None, None if note else in_time,
-        note or ("" if in_time else "some run took more or fewer steps"),
-        place=_PLACE, threshold_origin="paper: 100 steps, in every run",
+        source="paper", expected=earliest, ours=float(optimal.max()),
+        holds=None if note else in_time,
+        reason=note or ("" if in_time else "some run took more or fewer steps"), place=_PLACE,
+        threshold_origin="paper: 100 steps, in every run",
     )  # fmt: skip
     yield Claim(
         "growing-chain", "on the growing chain the rule does not converge at all in most "
         "realizations: P(it ever converges)",
-        "paper", "< 0.5", rule, None, None if note else rule < 0.5,
-        note or f"exact for {_FAR * scale**2} steps, bounded from above beyond", place=_PLACE,
-        exact=True, threshold_origin="paper: \"most\" is more than half",
+        source="paper", expected="< 0.5", ours=p_rule, holds=None if note else p_rule < 0.5,
+        reason=note or f"exact for {_EXACT_FACTOR * scale**2} steps, bounded from above beyond",
+        place=_PLACE, exact=True, threshold_origin="paper: \"most\" is more than half",
     )  # fmt: skip
     yield Claim(
         "growing-chain-held",
         f"holding a mode can fail too: P(the rule ever converges), modes held for {scale} steps",
-        "paper", "< 0.5", held, None, None if note else held < 0.5,
-        note or f"any fixed time below the {earliest} steps that are required first may fail for "
-        "ever",
-        place=_PLACE, exact=True, threshold_origin="paper: as for modes drawn at every step",
+        source="paper", expected="< 0.5", ours=p_held, holds=None if note else p_held < 0.5,
+        reason=note or f"any fixed time below the {earliest} steps that are required first may "
+        "fail for ever", place=_PLACE, exact=True, threshold_origin="paper: as for modes drawn at "
+        "every step",
     )  # fmt: skip
-    p = growing_distribution(scale, "doubling")
+    p = growing_distribution(scale, "doubling")  # P(T = t), t = 1, 2, …
     yield Claim(
-        "growing-chain-doubling", "modes held for doubling times converge: P(the rule ever "
-        "converges)",
-        "ours", 1.0, float(p.sum()), None, bool(abs(p.sum() - 1.0) < 1e-12),
-        f"with certainty by step {int(np.flatnonzero(p)[-1]) + 1}, after "
+        "growing-chain-doubling",
+        "modes held for doubling times converge: P(the rule ever converges)",
+        source="ours", expected=1.0, ours=float(p.sum()), holds=bool(abs(p.sum() - 1.0) < 1e-12),
+        reason=f"with certainty by step {int(np.flatnonzero(p)[-1]) + 1}, after "
         f"{float(np.arange(1, p.size + 1) @ p):.1f} on average", exact=True,
     )  # fmt: skip
     expected = {name: float(growing_distribution(scale, name)[:until].sum()) for name in GROWING}
@@ -344,38 +365,46 @@ def _growing_claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
     yield Claim(
         "growing-chain-simulated", f"every schedule converges within {until} steps as often as "
         f"computed; here the worst, {growing_label(scale, worst)}",
-        "ours", expected[worst], found[worst],
-        math.sqrt(expected[worst] * (1.0 - min(1.0, expected[worst])) / n),
-        all(gap <= math.sqrt(_X / (2 * n)) for gap in gaps.values()),
+        source="ours", expected=expected[worst], ours=found[worst],
+        error=math.sqrt(expected[worst] * (1.0 - min(1.0, expected[worst])) / n),
+        holds=all(gap <= math.sqrt(_MARGIN_X / (2 * n)) for gap in gaps.values()),
         threshold_origin=_SHARE_ORIGIN,
     )  # fmt: skip
 
 
 def _probability_ever(scale: int, name: str) -> float:
-    """Return P(T < ∞): exact as far as the distribution is computed, then bounded from above."""
+    """Return P(T < ∞): exact as far as the distribution is computed, then bounded from above.
+
+    Doubling times have no tail: they identify with certainty before the distribution ends.
+    """
     p, schedule = growing_distribution(scale, name), GROWING[name](scale)
     tail = 0.0 if schedule is doubling else chains.tail_bound(GrowingChain(scale), schedule, p.size)
     return min(1.0, float(p.sum()) + tail)
 
 
 def _is_close(times: FloatArray, expected: Waiting) -> bool:
-    """Return whether the mean of the times is within the margin of its expectation."""
+    """Return whether the mean of the times is within the margin of its expectation.
+
+    Times with a standard deviation of 0 may differ by rounding only.
+    """
     n = times.size
-    slack = expected.sd * (math.sqrt(2 * _X / n) + _X / n)
+    slack = expected.sd * (math.sqrt(2 * _MARGIN_X / n) + _MARGIN_X / n)
     return bool(abs(times.mean() - expected.mean) <= slack + 1e-9 * expected.mean)
 
 
 def _slowest(time: FloatArray, agent: str, k: int) -> float:
+    """Return the largest time of an agent on the chain of length k, over all runs."""
     return float(time[:, AGENTS.index(agent), k - 1].max())
 
 
-def _times(settings: Settings, columns: Columns) -> Rows:
+def _times_table(settings: Settings, columns: Columns) -> Rows:
     """Steps to identification of a k-step chain
 
     exact means; simulated: mean of {settings.runs} runs and its standard error
     """
 
     def simulation(k: int) -> str:
+        """Format the simulated mean time of the rule."""
         if not simulated(settings, RULE, k):
             return "not simulated"
         error = exact(RULE, k).sd / math.sqrt(settings.runs)
@@ -388,7 +417,7 @@ def _times(settings: Settings, columns: Columns) -> Rows:
     return Rows(f"k | every step | simulated | {' | '.join(AGENTS[1:])}", rows)
 
 
-def _growing_times(settings: Settings, columns: Columns) -> Rows:
+def _growing_times_table(settings: Settings, columns: Columns) -> Rows:
     """The growing chain, k = ⌈{settings.scale} √t⌉: probability that it has been identified
 
     exact; beyond t = {far} an upper bound is added
@@ -402,11 +431,11 @@ def _growing_times(settings: Settings, columns: Columns) -> Rows:
         rows.append((label, *shares, float(share), _probability_ever(scale, name)))
     rows.append((BAYES_OPTIMAL, 1.0, float(until >= scale**2), float(identified[-1]), 1.0))
     header = f"schedule | by t = {scale**2} | by t = {until} | simulated | ever, at most"
-    return Rows(header, rows, {"far": _FAR * scale**2})
+    return Rows(header, rows, {"far": _EXACT_FACTOR * scale**2})
 
 
 #: Labels of the agents whose mean has a simple closed form.
-_FORMULAS: Final = {
+_LABELS_WITH_FORMULA: Final = {
     RULE: "every step: 2ᵏ − 1",
     "Every(k)": "Every(k): k",
     BAYES_OPTIMAL: "Bayes-optimal: k",
@@ -437,13 +466,14 @@ def _growing_chain_figure(settings: Settings, columns: Columns) -> Figure:
 
 
 def _time_panel(settings: Settings, columns: Columns) -> Panel:
+    """Draw exact and simulated mean times against k; chains that take too long have no marker."""
     all_k = np.arange(1, settings.k_max + 1)
     lines, markers = [], []
     for i, name in enumerate(AGENTS):
         means = np.array([exact(name, int(k)).mean for k in all_k])
         lines.append(Series(name, all_k, means, dash=line_dash(i), in_legend=False))
         ks = np.array(lengths(settings, name))
-        label, runs = _FORMULAS.get(name, name), columns["time"][:, i, : len(ks)]
+        label, runs = _LABELS_WITH_FORMULA.get(name, name), columns["time"][:, i, : len(ks)]
         markers.append(Series.of_runs(label, ks, runs, **_marker_style(i, name)))
     return Panel(
         "", "length of the chain, k", "steps to identification", [*lines, *markers], yscale="log2",
@@ -454,18 +484,25 @@ def _time_panel(settings: Settings, columns: Columns) -> Panel:
 
 
 def _marker_style(i: int, agent: str) -> dict[str, Any]:
-    # Every(k) coincides with the Bayes-optimal line: an open square shows both.
+    """Return the style of the simulated points of agent number i.
+
+    Every(k) coincides with the Bayes-optimal line: an open square shows both.
+    """
     marker = "square-open" if agent == "Every(k)" else get_args(Marker)[i]
     return {"kind": "points", "marker": marker, "group": agent}
 
 
 def _example_panel(settings: Settings) -> Panel:
+    """Draw the number of equal actions in a row of one run of each agent, and the required one.
+
+    Two schedules whose lines would cover the others are left out.
+    """
     growing, until = GrowingChain(settings.scale), settings.growing_steps
     t = np.arange(1, until + 1)
     required = np.array([growing.required(int(n)) for n in t])
     series = [Series(f"required: k = ⌈{settings.scale} √t⌉", t, required, colour="ink")]
     probes = {
-        "run": Probe(lambda agent, _a, _o: agent.x[2]),
+        "equal": Probe(lambda agent, _a, _o: agent.x[2]),  # x: step, last action, equal actions
         "sure": Probe(lambda agent, _a, _o: bool(agent.belief.posterior().min() == 0.0)),
     }
     for name in GROWING_AGENTS:
@@ -477,7 +514,7 @@ def _example_panel(settings: Settings) -> Panel:
         record = interact(agent, world, steps, seed=settings.seed, run=_EXAMPLE, probes=probes)
         identified_at = np.flatnonzero(record["sure"])
         steps_shown = int(identified_at[0]) + 1 if identified_at.size else steps
-        equal = record["run"][:steps_shown]
+        equal = record["equal"][:steps_shown]
         series.append(Series(name, t[:steps_shown], equal, in_legend=False))
     return Panel(
         "One run of each agent", "step t", "equal actions in a row", series,
@@ -486,12 +523,13 @@ def _example_panel(settings: Settings) -> Panel:
 
 
 def _share_panel(settings: Settings, columns: Columns) -> Panel:
+    """Draw the share of runs that have identified the growing chain, exact and simulated."""
     scale, until = settings.scale, settings.growing_steps
     t = np.arange(1, until + 1)
     at = np.unique(np.linspace(1, until, 9).astype(int))
     lines, markers = [], []
     for i, name in enumerate(GROWING_AGENTS):
-        if name == BAYES_OPTIMAL:
+        if name == BAYES_OPTIMAL:  # T = scale² with probability 1
             p, label = (t == scale**2).astype(float), name
         else:
             p, label = growing_distribution(scale, name)[:until], growing_label(scale, name)
@@ -508,6 +546,6 @@ def _share_panel(settings: Settings, columns: Columns) -> Panel:
 experiment: Final = Experiment(
     "chain", "time to identify a k-step chain: control rule, Bayes-optimal, held modes", Settings,
     quick=Settings(runs=400), full=Settings(runs=4000, steps=200_000), run=run,
-    score=Scored(_claims, _times, _growing_times),
+    score=Scored(_claims, _times_table, _growing_times_table),
     figures=Figures(_identification_time_figure, _growing_chain_figure),
 )  # fmt: skip

@@ -96,7 +96,7 @@ class Settings(claims.Size):
     motor_runs: Annotated[int, Meta(ge=1, description="replicas of the motor")] = 10
 
     def steps(self, world: str) -> int:
-        """Return the number of steps in a world."""
+        """Return the number of steps in a world: the setting that is named after it."""
         name = {STILL: "still", CONTEXTS: "context"}.get(world, world)
         return int(getattr(self, f"{name}_steps"))
 
@@ -141,7 +141,8 @@ def draw_bandit(settings: Settings, run: int, name: str) -> tuple[BernoulliBandi
 
 def play(settings: Settings, run: int, name: str, makers: Mapping[str, Maker]) -> dict[str, Played]:
     """Let each agent play the same world with the same random numbers."""
-    (bandit, world), steps, played = draw_bandit(settings, run, name), settings.steps(name), {}
+    bandit, world = draw_bandit(settings, run, name)
+    steps, played = settings.steps(name), {}
     for label, make in makers.items():
         agent, copied = make(bandit, steps), deepcopy(world)
         streams = claims.named_streams(
@@ -169,12 +170,16 @@ LINEAR_AGENTS: Final = (RULE, STATIC, FORGETTING)
 LARGEST_COST: Final = 1e9
 
 _CONTEXTUAL: Final = LinearBandit(5, features=3, sd=0.5, prior=(0, 1))
-_Q, _R, _W = np.eye(2), 0.1 * np.eye(1), np.eye(2)
-_QUADRATIC: Final = LinearQuadratic(_Q, _R, noise=_W, prior=SystemPrior())
+_STATE_COST, _INPUT_COST, _NOISE = np.eye(2), 0.1 * np.eye(1), np.eye(2)
+_QUADRATIC: Final = LinearQuadratic(_STATE_COST, _INPUT_COST, noise=_NOISE, prior=SystemPrior())
 
 
 def linear_agent(problem: Any, label: str, factor: float, *start: Any) -> Any:
-    """Return an agent for one of the linear worlds; all of them draw a mode at each step."""
+    """Return an agent for one of the linear worlds; all of them draw a mode at each step.
+
+    `label` is one of LINEAR_AGENTS, `factor` that of forgetting, and `start` the first context of a
+    bandit. The three differ only in their beliefs.
+    """
     static = problem.agent(*start)
     if label == STATIC:
         return static
@@ -203,13 +208,16 @@ def draw_systems(settings: Settings, run: int) -> dict[int, LinearSystem]:
     for t in range(settings.plant_steps):
         if t == 0 or stream.uniform() < RATES[PLANT]:
             gain = (0.5 + stream.uniform()) * (1.0 if stream.uniform() < 0.5 else -1.0)
-            B = [[0.0], [gain]]
-            systems[t] = LinearSystem([[1.0, 0.2], [0.0, 0.9]], B, _Q, _R, _W)
+            A, B = [[1.0, 0.2], [0.0, 0.9]], [[0.0], [gain]]
+            systems[t] = LinearSystem(A, B, _STATE_COST, _INPUT_COST, _NOISE)
     return systems
 
 
 def play_plant(settings: Settings, run: int, label: str, factor: float) -> float:
-    """Return the cost of an agent on a plant that jumps, relative to the optimum."""
+    """Return the cost of an agent on a plant that jumps, relative to the optimum.
+
+    It is at most LARGEST_COST, and equal to it if the agent loses control.
+    """
     systems, agent = draw_systems(settings, run), linear_agent(_QUADRATIC, label, factor)
     plant = ChangingEnvironment({t: LinearPlant(system) for t, system in systems.items()})
     streams = claims.named_streams(settings.seed, run, "plant: agent", "plant: environment")
@@ -225,7 +233,10 @@ PLAY_LINEAR: Final = {CONTEXTS: play_contexts, PLANT: play_plant}
 
 
 def run(settings: Settings, run: int) -> Columns:
-    """Record the regret of all agents, the hazards learned, and the linear worlds."""
+    """Record the regret of all agents, the hazards learned, the linear worlds and the motor.
+
+    The columns `linear` and `motor` are NaN from run `linear_runs` and `motor_runs` on.
+    """
     played = {name: play(settings, run, name, AGENTS) for name in BANDITS}
     linear, motor = np.full((len(LINEAR), len(LINEAR_AGENTS)), np.nan), np.full(2, np.nan)
     if run < settings.linear_runs:
@@ -266,21 +277,22 @@ class Results:
         return np.asarray(self.regret[world][agent][:, -1])
 
 
-#: The mean regret that is allowed, and what other programs reach.
-_LIMITS: Final = {
+#: By claim: the world, the mean regret that is allowed, and what other programs reach.
+_REGRET_LIMITS: Final = {
     "fast-changes": (FAST, 165.0, "ActivePTW 219 ± 6, KL-UCB 194 ± 6, Thompson 371 ± 10"),
     "slow-changes": (SLOW, 300.0, "ActivePTW 441, KL-UCB 1,068, Thompson 1,974"),
 }
-#: The largest regret of the rule relative to that of the static rule.
-_SHARES: Final = {
+#: By claim: the world, the largest regret relative to that of the static rule, and when.
+_RATIO_LIMITS: Final = {
     "no-change-price": (STILL, 1.25, "without a change"),
     "collapse": (COLLAPSE, 0.1, "if the best of three arms collapses half-way"),
 }
 #: The largest cost of the motor relative to that of interacting models with the known rate.
 _MOTOR_LIMIT: Final = 1.05
 #: Runs of the pilot in which both hazards were within a factor of ten, and all its runs.
-_PILOT: Final = (196, 200)
-_ALARMS: Final = 0.01
+_HAZARD_PILOT: Final = (196, 200)
+#: False-alarm rate of the claim about the hazard.
+_FALSE_ALARM_RATE: Final = 0.01
 
 
 def _claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
@@ -289,58 +301,70 @@ def _claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
     if settings != replace(Settings(), **{name: getattr(settings, name) for name in sizes}):
         return
     results, steps = Results(settings, columns), settings.steps
-    for name, (world, limit, others) in _LIMITS.items():
+    for name, (world, limit, others) in _REGRET_LIMITS.items():
         yield claims.at_most(
-            name, limit, results.total(world, RULE), None, "10 arms, all biases drawn anew with "
-            f"probability {RATES[world]:g} per step: mean regret after {steps(world):,} steps",
-            f"other programs: {others}", "requirement, set below the means of other programs",
+            name, f"10 arms, all biases drawn anew with probability {RATES[world]:g} per step: "
+            f"mean regret after {steps(world):,} steps",
+            limit=limit, values=results.total(world, RULE), baseline=None,
+            reason=f"other programs: {others}",
+            origin="requirement, set below the means of other programs",
         )  # fmt: skip
-    for name, (world, share, when) in _SHARES.items():
+    for name, (world, share, when) in _RATIO_LIMITS.items():
         rule, static = results.total(world, RULE), results.total(world, STATIC)
         yield claims.at_most(
-            name, share, rule, static, f"mean regret {when}, after {steps(world):,} steps, as a "
-            "multiple of that of the static rule",
-            f"{claims.format_mean(rule)}, static rule {claims.format_mean(static)}",
+            name, f"mean regret {when}, after {steps(world):,} steps, as a multiple of that of the "
+            "static rule",
+            limit=share, values=rule, baseline=static,
+            reason=f"{claims.format_mean(rule)}, static rule {claims.format_mean(static)}",
         )  # fmt: skip
     yield _linear_claim(results)
     yield _hazard_claim(results)
     rule, known = results.motor
     yield claims.at_most(
-        "motor", _MOTOR_LIMIT, rule, known, "a motor whose load and wiring change: cost of the "
-        "rule with an unknown rate, as a multiple of the cost of interacting models that know the "
-        "rate", f"{counted(rule.size, 'run')} of {steps('motor'):,} steps",
+        "motor", "a motor whose load and wiring change: cost of the rule with an unknown rate, as "
+        "a multiple of the cost of interacting models that know the rate",
+        limit=_MOTOR_LIMIT, values=rule, baseline=known,
+        reason=f"{counted(rule.size, 'run')} of {steps('motor'):,} steps",
     )  # fmt: skip
 
 
 def _linear_claim(results: Results) -> Claim:
-    """Compare the rule with both others in both linear worlds."""
+    """Compare the rule with both others in both linear worlds.
+
+    Nothing is compared if there is only one run. The claim is undecided if some differences are not
+    significant and the rule loses none.
+    """
     compared = list[Comparison]()
-    for values in results.linear.values() if len(results.linear[PLANT][RULE]) > 1 else ():
-        compared += compare_pairs(values, baseline=RULE, higher_is_better=False)
-    verdicts = [comparison.verdict for comparison in compared]
-    won = verdicts.count("worse")  # the other agent is worse
+    if len(results.linear[PLANT][RULE]) > 1:
+        for values in results.linear.values():
+            compared += compare_pairs(values, baseline=RULE, higher_is_better=False)
+    verdicts = [comparison.verdict for comparison in compared]  # on the other agent
+    won = verdicts.count("worse")
     return Claim(
         "linear-jumps",
         "contexts whose weights jump, and a plant that jumps: in how many of four comparisons the "
         "rule is better than the static rule and than the best fixed forgetting factor",
-        "ours", 4, won, None, won == 4,
-        " ".join(comparison.sentence for comparison in compared) or "there is only one run",
-        undecided=won < 4 and "better" not in verdicts,
-        threshold_origin="theory: paired sign flips in each world, at 5 % after Holm's correction",
+        source="ours", expected=4, ours=won, holds=won == 4,
+        reason=" ".join(comparison.sentence for comparison in compared) or "there is only one run",
+        undecided=won < 4 and "better" not in verdicts, threshold_origin="theory: paired sign "
+        "flips in each world, at 5 % after Holm's correction",
     )  # fmt: skip
 
 
 def _hazard_claim(results: Results) -> Claim:
-    means, (hits, runs) = results.log_hazard, _PILOT
-    least = claims.least_successes(results.settings.runs, _PILOT, _ALARMS)
-    errors = [np.abs(v - math.log10(RATES[name])) for name, v in means.items()]
+    """Claim that both hazards are learned: in enough runs both means of log₁₀ h are off by ≤ 1."""
+    means, (hits, runs) = results.log_hazard, _HAZARD_PILOT
+    least = claims.least_successes(results.settings.runs, _HAZARD_PILOT, _FALSE_ALARM_RATE)
+    errors = [np.abs(by_run - math.log10(RATES[world])) for world, by_run in means.items()]
+    mean_texts = {world: claims.format_mean(by_run) for world, by_run in means.items()}
     near = np.max(errors, axis=0) <= 1.0
+    share, error = claims.share_and_error(near)
     return Claim(
         "hazard-learned", "share of runs in which the posterior mean of ln h is within a factor of "
         "ten of the true rate, after fast and after slow changes",
-        "ours", f">= {least / near.size:.3g}", *claims.share_and_error(near),
-        bool(near.sum() >= least),
-        ", ".join(f"{name}: log₁₀ h = {claims.format_mean(v)}" for name, v in means.items()),
+        source="ours", expected=f">= {least / near.size:.3g}", ours=share, error=error,
+        holds=bool(near.sum() >= least),
+        reason=", ".join(f"{world}: log₁₀ h = {text}" for world, text in mean_texts.items()),
         threshold_origin=f"pilot on seed 1000: {hits} of {runs} runs (false alarms: 1 in 100)",
     )  # fmt: skip
 
@@ -351,7 +375,8 @@ def _regret_table(settings: Settings, columns: Columns) -> claims.Rows:
     means of {settings.runs:,} runs with their standard errors; all agents met the same worlds
     """
     total = Results(settings, columns).total
-    rows = [(a, *(claims.format_mean(total(name, a)) for name in BANDITS)) for a in AGENTS]
+    totals = {agent: [total(world, agent) for world in BANDITS] for agent in AGENTS}
+    rows = [(agent, *map(claims.format_mean, runs)) for agent, runs in totals.items()]
     steps = " | ".join(f"{name}, {settings.steps(name):,} steps" for name in BANDITS)
     return claims.Rows(f"agent | {steps}", rows)
 
@@ -363,10 +388,10 @@ def _linear_table(settings: Settings, columns: Columns) -> claims.Rows:
     """
     linear = Results(settings, columns).linear
     factors = {FORGETTING: ", ".join(f"{factor:g}" for factor in FACTORS.values())}
-    rows = [
-        (a, *(claims.format_mean(linear[name][a]) for name in LINEAR), factors.get(a, ""))
-        for a in LINEAR_AGENTS
-    ]
+    rows = []
+    for agent in LINEAR_AGENTS:
+        means = (claims.format_mean(linear[world][agent]) for world in LINEAR)
+        rows.append((agent, *means, factors.get(agent, "")))
     header = "agent | contexts: regret | plant: log₁₀ of cost / optimum | forgetting factors"
     return claims.Rows(header, rows, {"measured": len(linear[PLANT][RULE])})
 
@@ -374,7 +399,7 @@ def _linear_table(settings: Settings, columns: Columns) -> claims.Rows:
 # -- figures -----------------------------------------------------------------------------------
 
 
-def _regret(settings: Settings, columns: Columns) -> Figure:
+def _regret_figure(settings: Settings, columns: Columns) -> Figure:
     """Bandits that change
 
     Lower is better. All agents play the same bandits. The rule that expects changes learns anew
@@ -387,10 +412,10 @@ def _regret(settings: Settings, columns: Columns) -> Figure:
     titles[STILL] = "No change"
     titles[COLLAPSE] = f"The best arm collapses at step {settings.collapse_steps // 2:,}"
     results = Results(settings, columns)
-    return Figure([_regrets(results, name, title) for name, title in titles.items()])
+    return Figure([_regret_panel(results, name, title) for name, title in titles.items()])
 
 
-def _linear(settings: Settings, columns: Columns) -> Figure:
+def _linear_figure(settings: Settings, columns: Columns) -> Figure:
     """Linear worlds that jump
 
     Lower is better. Each point is a run; the runs of each agent are sorted. The static rule is
@@ -406,7 +431,8 @@ def _linear(settings: Settings, columns: Columns) -> Figure:
     return Figure(panels, note)
 
 
-def _regrets(results: Results, name: str, title: str) -> Panel:
+def _regret_panel(results: Results, name: str, title: str) -> Panel:
+    """Draw the mean regret of all agents in the bandit of that name."""
     t = checkpoints(results.settings.steps(name))
     series = [Series.of_runs(a, t, results.regret[name][a]) for a in AGENTS]
     return Panel(title, "step t", "regret Rₜ", series, legend="below")
@@ -416,6 +442,7 @@ experiment: Final = Experiment(
     "changing", "worlds that change: regret of the rule with change points, static rule, KL-UCB",
     Settings, quick=Settings(runs=40, linear_runs=12, motor_runs=2),
     full=Settings(runs=2000, linear_runs=200, motor_runs=20), run=run,
-    score=claims.Scored(_claims, _regret_table, _linear_table), figures=Figures(_regret, _linear),
+    score=claims.Scored(_claims, _regret_table, _linear_table),
+    figures=Figures(_regret_figure, _linear_figure),
     full_only=("fast-changes", "no-change-price"),
 )  # fmt: skip

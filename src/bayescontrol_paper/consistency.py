@@ -59,7 +59,10 @@ class Settings(claims.Size):
 
 @cache
 def modes(name: str, weight: float, look: float) -> TabularModes:
-    """Return one of the three classes, with the prior `weight` of m1."""
+    """Return one of the three classes, with the prior `weight` of m1.
+
+    In the class with visits, every policy takes the action "out" with probability `look`.
+    """
     known = consistency_repaired() if name == REPAIRED else consistency_diagram()
     policy = known.policy
     if name == VISITS:
@@ -68,14 +71,19 @@ def modes(name: str, weight: float, look: float) -> TabularModes:
 
 
 def run(settings: Settings, i: int) -> Columns:
-    """Run the control rule over each class, in the world of m1."""
+    """Run the control rule over each class, in the world of m1.
+
+    The columns have a row for each class: `weight` is P(m1 | ·) and `distance` the total variation
+    distance before each step and after the last, `strange` whether an action is one that m1 never
+    takes.
+    """
     weight, distance, wrong = [], [], []
     for name in NAMES:
         both = _modes_of(settings, name)
         world = both.environment(TRUE)
         record = interact(both.agent(), world, settings.steps, seed=settings.seed, run=i)
         v, x = divergences(record, both.agent()).posterior, diagrams.state_path(both, record)
-        policy = both.policy[:, x]
+        policy = both.policy[:, x]  # P(a | m, x_t) as [m, t, a]
         mixture = np.einsum("tm,mta->ta", v, policy)
         weight.append(v[:, TRUE])
         distance.append(np.abs(mixture - policy[TRUE]).sum(-1) / 2)
@@ -83,13 +91,14 @@ def run(settings: Settings, i: int) -> Columns:
     return {"weight": np.stack(weight), "distance": np.stack(distance), "strange": np.stack(wrong)}
 
 
-_ALARMS: Final = 1e-3 / 2
+#: The false-alarm rate of two claims together is 1e-3.
+_FALSE_ALARM_RATE: Final = 1e-3 / 2
 #: Expected evidence, in nats, from which on the claim about visits of B is made.
-_ENOUGH: Final = 5.0
+_LEAST_EVIDENCE: Final = 5.0
 #: The outcomes in words.
-_WORDS: Final = {"NEVER": "never settles", "THEOREM": "settles, for sure"}
+_OUTCOME_TEXTS: Final = {"NEVER": "never settles", "THEOREM": "settles, for sure"}
 #: The claim about each class, and its outcome.
-_VERDICTS: Final = {
+_EXPECTED_VERDICTS: Final = {
     ORIGINAL: ("verdict-never", "NEVER"),
     REPAIRED: ("verdict-repaired", "THEOREM"),
     VISITS: ("verdict-with-a-look", "THEOREM"),
@@ -97,68 +106,72 @@ _VERDICTS: Final = {
 
 
 def _modes_of(settings: Settings, name: str) -> TabularModes:
+    """Return the class of that name, at these settings."""
     return modes(name, settings.weight, settings.look)
 
 
 def _claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
+    """Make the claims about the cores, the verdicts, and each of the three classes."""
     both = _modes_of(settings, ORIGINAL)
-    found = "; ".join(
-        f"[m{m + 1}] = {{{', '.join(both.name(i) for i in core(both, m))}}}" for m in range(2)
-    )
+    members = [", ".join(both.name(m) for m in core(both, true)) for true in range(2)]
+    cores = "; ".join(f"[m{k + 1}] = {{{names}}}" for k, names in enumerate(members))
     yield claims.equality(
         "each-in-the-core-of-the-other",
         "both policies stay in A, where the hypotheses H1 and H2 agree: neither policy can "
         "distinguish the modes, and each mode is in the core of the other",
-        "[m1] = {m1, m2}; [m2] = {m1, m2}", found, "from the graph of situations",
-        place="section 4.5, figure 8", exact=True,
+        expected="[m1] = {m1, m2}; [m2] = {m1, m2}", ours=cores,
+        reason="from the graph of situations", place="section 4.5, figure 8", exact=True,
     )  # fmt: skip
-    for name, (claim, expected) in _VERDICTS.items():
+    for name, (claim, expected) in _EXPECTED_VERDICTS.items():
         verdict = check(_modes_of(settings, name))
         yield claims.equality(
             claim, f"{name}: does the agent come to act as the true mode does? Result of the exact "
             "check, without simulation",
-            _WORDS[expected], _outcome_text(verdict),
-            "; ".join(dict.fromkeys(pair.reason.value for pair in verdict.pairs)), exact=True,
+            expected=_OUTCOME_TEXTS[expected], ours=_outcome_text(verdict),
+            reason="; ".join(dict.fromkeys(pair.reason.value for pair in verdict.pairs)),
+            exact=True,
         )  # fmt: skip
     yield from _unrepaired_claims(settings, columns)
     yield from _repaired_claims(settings, columns)
-    d = columns["distance"][:, 2]
-    if settings.steps * rate(_modes_of(settings, VISITS), TRUE, 1 - TRUE) >= _ENOUGH:
+    d = columns["distance"][:, NAMES.index(VISITS)]
+    if settings.steps * rate(_modes_of(settings, VISITS), TRUE, 1 - TRUE) >= _LEAST_EVIDENCE:
         yield claims.positive(
             "a-look-tells-them-apart", f"visiting B in {settings.look:.0%} of the steps, the agent "
             f"comes to act as m1 does; mean distance after {settings.steps} steps",
-            f"below {d[:, 0].mean():.3g}, that of the start", d[:, -1], d[:, 0] - d[:, -1],
-            "in B the hypotheses differ, so a visit gives evidence", decided=True,
+            expected=f"below {d[:, 0].mean():.3g}, that of the start", shown=d[:, -1],
+            differences=d[:, 0] - d[:, -1], reason="in B the hypotheses differ, so a visit gives "
+            "evidence", decided=True,
         )  # fmt: skip
 
 
 def _outcome_text(verdict: Verdict) -> str:
-    return _WORDS.get(verdict.outcome.name, verdict.outcome.name.lower())
+    """Return the outcome of a verdict in words, or its name if we expect it nowhere."""
+    return _OUTCOME_TEXTS.get(verdict.outcome.name, verdict.outcome.name.lower())
 
 
 def _unrepaired_claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
     """Claim that the unrepaired class never settles: posterior, distance and actions stay mixed."""
-    prior_m2, distance = 1 - settings.weight, columns["distance"][:, 0]
+    prior_m2, distance = 1 - settings.weight, columns["distance"][:, NAMES.index(ORIGINAL)]
     yield claims.zero_claim(
         "posterior-frozen",
         f"{ORIGINAL}: the posterior equals the prior; largest deviation over all runs and steps",
-        columns["weight"][:, 0] - settings.weight,
-    )
+        values=columns["weight"][:, 0] - settings.weight,
+    )  # fmt: skip
     deviation = float(np.abs(distance - prior_m2).max())
     yield Claim(
-        "law-stays-apart",
-        f"{ORIGINAL}: the total variation distance between the actions of the agent and of m1 is "
-        "the prior weight of m2, at every step of every run; smallest distance",
-        "ours", prior_m2, float(distance.min()), None, deviation <= claims.ROUNDING,
+        "law-stays-apart", f"{ORIGINAL}: the total variation distance between the actions of the "
+        "agent and of m1 is the prior weight of m2, at every step of every run; smallest distance",
+        source="ours", expected=prior_m2, ours=float(distance.min()),
+        holds=deviation <= claims.ROUNDING,
         reason=("the same in every run" if deviation == 0.0 else f"off by {deviation:.1g} at most")
         + ": an agent that mixes the two policies over time never distinguishes the modes; the "
-        "paper (section 4.5) leaves open whether it does",
-        threshold_origin=claims.ROUNDING_ORIGIN,
+        "paper (section 4.5) leaves open whether it does", threshold_origin=claims.ROUNDING_ORIGIN,
     )  # fmt: skip
     yield claims.means_claim(
         "wrong-actions-for-ever",
         f"{ORIGINAL}: share of the steps in which the agent takes an action that m1 never takes",
-        columns["strange"][:, 0].mean(axis=1)[:, None], np.array([prior_m2]), _ALARMS,
+        runs=columns["strange"][:, 0].mean(axis=1)[:, None], expected=np.array([prior_m2]),
+        false_alarm_rate=_FALSE_ALARM_RATE,
     )  # fmt: skip
 
 
@@ -167,17 +180,17 @@ def _repaired_claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
     yield claims.zero_claim(
         "repaired-settles-at-once", "repaired: the agent acts as m1 does from the first step on; "
         "the largest distance, all runs and steps",
-        columns["distance"][:, 1], "modes that agree on A and stay in A must act alike there",
+        values=columns["distance"][:, 1], reason="modes that agree on A and stay in A must act "
+        "alike there",
     )  # fmt: skip
     yield claims.zero_claim(
-        "repaired-need-not-know",
-        "repaired: the agent never learns which mode is true, and does not need to; the largest "
-        "change of its posterior",
-        columns["weight"][:, 1] - settings.weight,
-    )
+        "repaired-need-not-know", "repaired: the agent never learns which mode is true, and does "
+        "not need to; the largest change of its posterior",
+        values=columns["weight"][:, 1] - settings.weight,
+    )  # fmt: skip
 
 
-def _classes(settings: Settings, columns: Columns) -> claims.Rows:
+def _classes_table(settings: Settings, columns: Columns) -> claims.Rows:
     """Three classes, m1 true, after {settings.steps} steps
 
     Original: the modes have different policies for region A, where both predict the same;
@@ -202,7 +215,7 @@ _PLACES: Final[diagrams.Places] = {
 }  # fmt: skip
 
 
-def _modes(settings: Settings, _: Columns) -> Figure:
+def _modes_figure(settings: Settings, _: Columns) -> Figure:
     """Two modes that agree on their predictions but not on their actions
 
     Circles A0 … B0 are states; mode m1 is the hypothesis H1 with the policy P1, m2 likewise.
@@ -224,7 +237,7 @@ def _modes(settings: Settings, _: Columns) -> Figure:
     return Figure(diagrams.same_frame(panels), paper={8: "H1 and H2"})
 
 
-def _settling(settings: Settings, columns: Columns) -> Figure:
+def _settling_figure(settings: Settings, columns: Columns) -> Figure:
     """Does the agent come to act as the true mode, m1?
 
     Total variation: 0 if the agent acts exactly as the true mode m1, 1 if the two never act
@@ -245,19 +258,24 @@ def _settling(settings: Settings, columns: Columns) -> Figure:
 
 
 def _panel(title: str, ylabel: str, values: Any, legend: Place) -> Panel:
+    """Draw values[run, class, t] of the three classes: means, and 90 % of the runs.
+
+    A mean outside the 90 % widens the band: a few runs may move it a lot.
+    """
     t = np.arange(values.shape[-1])
     series = []
     # In (b) the first two lines coincide; the dashes of the second show both.
     for k, name in enumerate(NAMES):
         mean = values[:, k].mean(axis=0)
         low, high = np.quantile(values[:, k], (0.05, 0.95), axis=0)
-        band = np.minimum(low, mean), np.maximum(high, mean)
-        series.append(Series(name, t, mean, *band, dash=line_dash(k)))
+        low, high = np.minimum(low, mean), np.maximum(high, mean)
+        series.append(Series(name, t, mean, low, high, dash=line_dash(k)))
     return Panel(title, "step t", ylabel, series, ylim=(-0.03, 1.03), legend=legend)
 
 
 experiment: Final = Experiment(
     "consistency", "two modes that cannot be told apart and act differently, and their repair",
     Settings, quick=Settings(runs=400), full=Settings(runs=5000, steps=1000), run=run,
-    score=claims.Scored(_claims, _classes, fewest=FEWEST), figures=Figures(_modes, _settling),
+    score=claims.Scored(_claims, _classes_table, fewest=FEWEST),
+    figures=Figures(_modes_figure, _settling_figure),
 )  # fmt: skip

@@ -76,12 +76,15 @@ class Case(NamedTuple):
     def exact_outcome(self) -> Outcome:
         """Return the exact verdict in the world of the true mode: that of its worst pair.
 
+        Outcomes are ordered from the best, THEOREM, to the worst, NEVER.
+
         >>> cases()["bias grid"].exact_outcome().name
         'SETTLES'
         """
         return max(pair.outcome for pair in _verdict(self.modes).pairs if pair.true == self.true)
 
 
+#: Checks a class, once.
 _verdict: Final = cache(check)
 
 
@@ -89,29 +92,19 @@ _verdict: Final = cache(check)
 def cases() -> dict[str, Case]:
     """Return the six classes by name."""
     return {
-        "five modes": Case(
-            five_modes(), TRUE, Outcome.THEOREM, "Five modes, three levers",
-            "three levers, five guesses which of them wins how often",
-        ),
-        "goal worlds": Case(
-            goal_worlds(5, 5, goals=4), 0, Outcome.THEOREM, "Grid-worlds, four goals",
-            "a 5 × 5 grid, the goal in one of the corners",
-        ),
-        "chain": Case(
-            chain(LENGTH), 0, Outcome.THEOREM, f"Chain of {LENGTH}",
-            f"a reward for {LENGTH} equal actions in a row, all A or all B",
-        ),
-        "bias grid": Case(
-            bias_grid(), 7, Outcome.SETTLES, "Bias grid", "two arms that win with .2, .5 or .8 each"
-        ),
-        "two policies": Case(
-            consistency_diagram(), 0, Outcome.NEVER, "Two policies for one region",
-            "predictions agree where both modes stay, actions do not",
-        ),
-        "trap": Case(
-            trap(), 0, Outcome.NEVER, "A trap",
-            "a third mode may lead to where nothing can be told apart",
-        ),
+        "five modes": Case(five_modes(), TRUE, Outcome.THEOREM, "Five modes, three levers",
+                           "three levers, five guesses which of them wins how often"),
+        "goal worlds": Case(goal_worlds(5, 5, goals=4), 0, Outcome.THEOREM,
+                            "Grid-worlds, four goals",
+                            "a 5 × 5 grid, the goal in one of the corners"),
+        "chain": Case(chain(LENGTH), 0, Outcome.THEOREM, f"Chain of {LENGTH}",
+                      f"a reward for {LENGTH} equal actions in a row, all A or all B"),
+        "bias grid": Case(bias_grid(), 7, Outcome.SETTLES, "Bias grid",
+                          "two arms that win with .2, .5 or .8 each"),
+        "two policies": Case(consistency_diagram(), 0, Outcome.NEVER, "Two policies for one region",
+                             "predictions agree where both modes stay, actions do not"),
+        "trap": Case(trap(), 0, Outcome.NEVER, "A trap",
+                     "a third mode may lead to where nothing can be told apart"),
     }  # fmt: skip
 
 
@@ -138,7 +131,7 @@ def distance(case: Case, steps: int, seed: int, run: int) -> FloatArray:
     >>> distance(cases()["two policies"], 4, seed=0, run=0)
     array([0.5, 0.5, 0.5, 0.5])
     """
-    modes, true, *_ = case
+    modes, true = case.modes, case.true
     record = interact(modes.agent(), modes.environment(true), steps, seed=seed, run=run)
     posterior = divergences(record, modes.agent()).posterior[:-1]
     x = state_path(modes, record)[:-1]
@@ -150,15 +143,17 @@ def run(settings: Settings, i: int) -> Columns:
     """Record the distance at `times`, and the largest in the last tenth, for each class."""
     columns = {}
     for name, case in cases().items():
-        found = distance(case, settings.steps, settings.seed, i)
-        columns[name] = found[times(settings) - 1]
-        columns[f"{name} late"] = np.array(found[-settings.steps // 10 :].max())
+        by_step = distance(case, settings.steps, settings.seed, i)
+        columns[name] = by_step[times(settings) - 1]
+        columns[f"{name} late"] = np.array(by_step[-settings.steps // 10 :].max())
     return columns
 
 
 #: Within this distance the agent counts as acting like the true mode.
 NEAR: Final = 0.05
-_ALARMS: Final = 1e-3
+#: False-alarm rate of the claim about the chain, all steps together.
+_FALSE_ALARM_RATE: Final = 1e-3
+#: The largest distance in the last tenth of the steps, in the pilot.
 _PILOT: Final = {
     "five modes": claims.Pilot(0.0174, 0.103, 1000),
     "goal worlds": claims.Pilot(0.0, 0.0, 1000),
@@ -173,12 +168,13 @@ def chain_distance(t: IntArray) -> FloatArray:
     >>> chain_distance(np.array([1, 5, 6])).tolist()
     [0.5, 0.5, 0.46875]
     """
+    # P(T = 1), P(T = 2), …, where the chain is identified at step T; then P(T ≤ 0), P(T ≤ 1), …
     probabilities = identification_probabilities(lambda _t: LENGTH, every_step, int(np.max(t)))
     identified = np.concatenate(([0.0], np.cumsum(probabilities)))
     return np.asarray(0.5 * (1.0 - identified[t - 1]))
 
 
-def _classes(settings: Settings, columns: Columns) -> claims.Rows:
+def _classes_table(settings: Settings, columns: Columns) -> claims.Rows:
     """Six classes of modes
 
     A mode is a hypothesis about the world with a policy that suits it; one is true.
@@ -188,12 +184,13 @@ def _classes(settings: Settings, columns: Columns) -> claims.Rows:
 
 
 def _claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
+    """Make claims about verdicts, distances that vanish, and two classes that never settle."""
     for name, case in cases().items():
         yield claims.equality(
             f"verdict-{name.replace(' ', '-')}", f"{name}, {case.modes.name(case.true)} is true: "
             "the exact verdict, without simulation, is the one derived by hand",
-            case.outcome.name.lower(), case.exact_outcome().name.lower(), WORDS[case.outcome],
-            exact=True,
+            expected=case.outcome.name.lower(), ours=case.exact_outcome().name.lower(),
+            reason=WORDS[case.outcome], exact=True,
         )  # fmt: skip
     for name, pilot in _PILOT.items():
         late, by_theorem = columns[f"{name} late"], cases()[name].outcome is Outcome.THEOREM
@@ -202,52 +199,52 @@ def _claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
             f"{name}: the agent's action probabilities P(a|past) converge to the true mode's policy"
             + ("" if by_theorem else ", though the theorem does not cover it")
             + "; largest distance in the last tenth of the steps, mean",
-            columns[name][:, 0].mean(), late, pilot,
-            f"pilot on seed 1000, 1,000 runs of 300 steps: {pilot.mean:.2g}",
-            f"the distance, 0 to 1, is above {NEAR:g} in {100 * (late > NEAR).mean():.3g} % of the "
-            "runs",
+            start=columns[name][:, 0].mean(), values=late, pilot=pilot, pilot_text="pilot on seed "
+            f"1000, 1,000 runs of 300 steps: {pilot.mean:.2g}", reason="the distance, 0 to 1, is "
+            f"above {NEAR:g} in {100 * (late > NEAR).mean():.3g} % of the runs",
             place="section 4.5, theorem 4" if by_theorem else "",
         )  # fmt: skip
     yield _chain_claim(settings, columns)
     yield claims.zero_claim(
-        "two-policies-never-settle",
-        "two policies: the distance from the true mode's policy is constant in every run; largest "
-        "change",
-        columns["two policies"] - 0.5,
-        "no action of either mode tells them apart: the posterior stays at the prior, and the "
-        "agent mixes the two policies for ever",
-    )
+        "two-policies-never-settle", "two policies: the distance from the true mode's policy is "
+        "constant in every run; largest change",
+        values=columns["two policies"] - 0.5, reason="no action of either mode tells them apart: "
+        "the posterior stays at the prior, and the agent mixes the two policies for ever",
+    )  # fmt: skip
     late = columns["trap late"]
     share = float((late > NEAR).mean())
     yield Claim(
         "trap-with-positive-probability", "trap: some runs are caught before they identify the "
         "true mode, and never act as it does; their share",
-        "ours", "between 0 and 1", share, float(np.sqrt(share * (1 - share) / len(late))),
-        0.0 < share < 1.0, reason="the verdict “never” means with positive probability; the other "
-        "runs settle", threshold_origin="pilot on seed 1000: 156 of 1,000 runs (false alarms with "
-        "100 runs: below 1e-7)",
+        source="ours", expected="between 0 and 1", ours=share,
+        error=float(np.sqrt(share * (1 - share) / len(late))), holds=0.0 < share < 1.0,
+        reason="the verdict “never” means with positive probability; the other runs settle",
+        threshold_origin="pilot on seed 1000: 156 of 1,000 runs (false alarms with 100 runs: below "
+        "1e-7)",
     )  # fmt: skip
 
 
 def _chain_claim(settings: Settings, columns: Columns) -> Claim:
+    """Claim that the mean distance in the chain is the exact one; show the step where it is ¼."""
     t = times(settings)
     exact, runs = chain_distance(t), columns["chain"]
-    # Distances are 0 or 1/2: twice the distance is a Bernoulli variable.
-    margin = bernstein(4.0 * exact * (0.5 - exact), len(runs), _ALARMS / t.size) / 2.0
+    # Distances are 0 or 1/2: twice the distance is a Bernoulli variable with mean 2 `exact`.
+    margin = bernstein(4.0 * exact * (0.5 - exact), len(runs), _FALSE_ALARM_RATE / t.size) / 2.0
     gap = np.abs(runs.mean(0) - exact)
     shown = int(np.argmin(np.abs(exact - 0.25)))
     is_within = bool((gap <= margin).all())
+    mean, error = claims.measured(runs[:, shown])
     return Claim(
         "chain-as-computed", f"chain of {LENGTH}: the mean distance is half the probability that "
         f"the chain is not identified, at every step; here t = {t[shown]}",
-        "ours", float(exact[shown]), *claims.measured(runs[:, shown]), is_within,
+        source="ours", expected=float(exact[shown]), ours=mean, error=error, holds=is_within,
         reason=f"at {t.size} steps the mean is off by {gap.max():.2g} at most, "
         f"{'within' if is_within else 'not within'} what chance allows (false alarms: 1 in 1000)",
         threshold_origin="theory: exact probabilities, Bernstein's margin",
     )  # fmt: skip
 
 
-def _distances(settings: Settings, columns: Columns) -> claims.Rows:
+def _distances_table(settings: Settings, columns: Columns) -> claims.Rows:
     """How far the agent is from acting as the true mode does
 
     Distance: total variation, 0 if the agent acts exactly as the true mode, 1 if the two never act
@@ -263,7 +260,7 @@ def _distances(settings: Settings, columns: Columns) -> claims.Rows:
     return claims.Rows(header, rows)
 
 
-def _convergence(settings: Settings, columns: Columns) -> Figure:
+def _convergence_figure(settings: Settings, columns: Columns) -> Figure:
     """Does the agent come to act as the true mode does?
 
     The distance (total variation) is 0 if the agent acts exactly as the true mode, 1 if the two
@@ -279,6 +276,7 @@ def _convergence(settings: Settings, columns: Columns) -> Figure:
 
 
 def _panel(settings: Settings, columns: Columns, k: int, name: str) -> Panel:
+    """Draw the distance in class number k, with the exact mean where it is known."""
     t, runs, outcome = times(settings), columns[name], cases()[name].exact_outcome()
     series = [
         mean_of_runs("distance", t, runs, "inverted_cdf", colour="blue"),
@@ -296,6 +294,6 @@ experiment: Final = Experiment(
     "convergence",
     "does the agent come to act as the true mode does? six classes, each with its verdict",
     Settings, quick=Settings(runs=250, steps=400), full=Settings(runs=2000, steps=2000), run=run,
-    score=claims.Scored(_claims, _classes, _distances, fewest=FEWEST),
-    figures=Figures(_convergence),
+    score=claims.Scored(_claims, _classes_table, _distances_table, fewest=FEWEST),
+    figures=Figures(_convergence_figure),
 )  # fmt: skip

@@ -88,20 +88,26 @@ def spell_class(k: int) -> TabularModes:
 
 
 def times(last: int) -> IntArray:
-    """Return about forty steps at which weights are stored, evenly spaced in log t."""
+    """Return about forty steps at which weights are stored, evenly spaced in log t up to `last`."""
     return np.unique(np.geomspace(1, last, 48).round().astype(np.int64))
 
 
 def run(settings: Settings, i: int) -> Columns:
-    """Record the divergences by agent, the spells, and the weights of both rules."""
+    """Record the divergences by agent, the spells, and the weights of both rules.
+
+    `divergence` is d_t(H1‖H) as [agent, t, H], `spells` is d_t(H1‖H2) at the end for each length of
+    the spells, and `weights` and `held` are posteriors as [t, H].
+    """
     seed, watched = settings.seed, settings.watched
 
     def play(acting: TabularModes, steps: int, schedule: Schedule = every_step) -> Divergences:
+        """Run an agent over these modes in the world of H1, and return all divergences."""
         agent, world = acting.agent(schedule=schedule), acting.environment(TRUE)
         return divergences(interact(agent, world, steps, seed=seed, run=i), acting.agent())
 
-    lengths = {RULE: settings.steps}
-    by_agent = {who: play(class_of(who), lengths.get(who, watched)) for who in AGENTS}
+    # The rule runs for longer than the others; its divergences are stored for as long as theirs.
+    steps = {RULE: settings.steps}
+    by_agent = {who: play(class_of(who), steps.get(who, watched)) for who in AGENTS}
     held = play(modes(), settings.held_steps, Every(HELD))
     return {
         "divergence": np.stack(
@@ -114,11 +120,14 @@ def run(settings: Settings, i: int) -> Columns:
 
 
 def expected_divergences(modes: TabularModes, true: int, steps: int) -> FloatArray:
-    """Return E d_t(m*‖m) while all modes act by the policy of `true`, as an array [t, m]."""
+    """Return E d_t(m*‖m) while all modes act by the policy of `true`, as an array [t, m].
+
+    t is 0 … steps.
+    """
     policy = modes.policy[true]
     P = diagrams.markov_chain(modes, policy, true)
     G = np.einsum("xa,mxa->xm", policy, World(modes, true).divergence)
-    p = np.eye(len(P))[modes.start]
+    p = np.eye(len(P))[modes.start]  # P(x_τ = x)
     terms = []
     for _ in range(steps):
         terms.append(p @ G)
@@ -144,30 +153,32 @@ def rate(modes: TabularModes, true: int, other: int) -> float:
 def spells(modes: TabularModes, k: int) -> TabularModes:
     """Return the class in which policy 1 acts for k steps and policy 2 for one, in turn, for ever.
 
+    The situation n X + x is the situation x, one of X, in step n of a turn of k + 1 steps.
+
     >>> from bayescontrol.finite.examples import core_diagram
     >>> [round(rate(spells(core_diagram(), k), 0, 1), 4) for k in (1, 2, 3, 4)]
     [0.0, 0.0, 0.0847, 0.1356]
     """
     _, X, A = modes.policy.shape
-    phases, names = k + 1, modes.labels.situations
-    next_offset = (np.arange(phases) + 1) % phases * X
-    successor = next_offset[:, None, None, None] + modes.successor
+    turn, names = k + 1, modes.labels.situations
+    next_step = (np.arange(turn) + 1) % turn
+    successor = (next_step * X)[:, None, None, None] + modes.successor
     policy = np.concatenate([*[modes.policy[0]] * k, modes.policy[1]])
-    situations = tuple(f"{x}, step {n}" for n in range(phases) for x in names)
+    situations = tuple(f"{x}, step {n}" for n in range(turn) for x in names)
     return TabularModes(
-        np.broadcast_to(policy, (len(modes), phases * X, A)),
-        np.tile(modes.hypothesis, (1, phases, 1, 1)), successor.reshape(phases * X, A, -1),
+        np.broadcast_to(policy, (len(modes), turn * X, A)),
+        np.tile(modes.hypothesis, (1, turn, 1, 1)), successor.reshape(turn * X, A, -1),
         start=modes.start, names=modes.names, prior=modes.prior,
         labels=Labels(situations, *modes.labels[1:]),
     )  # fmt: skip
 
 
-#: False-alarm rate of each of four claims; most of 1e-3 is left for `holding-helps`.
-_ALARMS: Final = 5e-5
+#: False-alarm rate of each of four tests; most of 1e-3 is left for `holding-helps`.
+_FALSE_ALARM_RATE: Final = 5e-5
 #: The final weight of H2 is compared with that at this step.
-_EARLY: Final = 10
+_EARLY_STEP: Final = 10
 #: A mode with less weight than this counts as refuted.
-_BELOW: Final = 0.01
+_REFUTED_BELOW: Final = 0.01
 _PLACE: Final = "section 4.4, figure 7"
 _H3_PILOT: Final = "pilot on seed 1000, 1,000 runs: below 1e-16 in every run after 276 steps"
 _NO_EVIDENCE: Final = "paper: no evidence, in any run"
@@ -177,6 +188,7 @@ _POLICY_NOTES: Final = (
     "always goes round, and stays in A",
     "climbs a step and goes back: stays in A",
 )
+#: The core of each mode, and the reason.
 _CORES: Final = (
     ("{m1}", "P1 enters B, where H1 and H2 differ"),
     ("{m1, m2}", "P2 stays in A, where H1 and H2 agree"),
@@ -185,11 +197,12 @@ _CORES: Final = (
 
 
 def _claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
+    """Make the claims about cores, single policies, spells and the control rule."""
     for m, (expected, explanation) in enumerate(_CORES):
         yield claims.equality(
             f"core-of-m{m + 1}", f"the core of m{m + 1}: the modes that cannot be distinguished "
             f"from m{m + 1} while its policy P{m + 1} acts; {explanation}",
-            expected, _members(m), "from the graph of situations", exact=True,
+            expected=expected, ours=_members(m), reason="from the graph of situations", exact=True,
         )  # fmt: skip
     yield from _policy_claims(columns)
     yield from _spell_claims(columns)
@@ -197,17 +210,19 @@ def _claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
 
 
 def _members(m: int) -> str:
+    """Return the core of mode m as a text such as "{m1, m2}"."""
     return "{" + ", ".join(modes().name(i) for i in core(modes(), m)) + "}"
 
 
 def _policy_claims(columns: Columns) -> Iterator[Claim]:
-    d = columns["divergence"]
+    """Make the claims about evidence while only P1 or only P2 acts."""
+    d = columns["divergence"]  # [run, agent, t, other]
     T, largest = d.shape[2] - 1, float(np.abs(d[:, 1, :, 0]).max())
     yield claims.equality(
         "p2-spares-h2", "as long as P2 acts, no evidence against H2 is accumulated; the largest "
         "magnitude in all runs and steps [nats]",
-        0.0, largest, "it never leaves region A, where H1 and H2 agree", place=_PLACE,
-        origin=_NO_EVIDENCE, also=rate(class_of(AGENTS[1]), TRUE, OTHERS[0]) == 0.0,
+        expected=0.0, ours=largest, reason="it never leaves region A, where H1 and H2 agree",
+        place=_PLACE, origin=_NO_EVIDENCE, also=rate(class_of(AGENTS[1]), TRUE, OTHERS[0]) == 0.0,
     )  # fmt: skip
     pairs = ((1, 1), (0, 0), (0, 1))  # numbers in AGENTS and OTHERS: P2 on H3, P1 on H2 and H3
     for who, other in pairs:
@@ -216,72 +231,79 @@ def _policy_claims(columns: Columns) -> Iterator[Claim]:
         yield claims.positive(
             f"p{who + 1}-refutes-h{OTHERS[other] + 1}", f"{AGENTS[who]} acts: evidence for H1 "
             f"against H{OTHERS[other] + 1} accumulates; its mean at step {T} [nats]",
-            "> 0", evidence, evidence, "" if grows else "it is not above 0 by two standard errors",
+            expected="> 0", shown=evidence, differences=evidence,
+            reason="" if grows else "it is not above 0 by two standard errors",
             place="" if (who, other) == (0, 1) else _PLACE, origin="theory: two standard errors "
             "above 0",
         )  # fmt: skip
     yield claims.means_claim(
-        "evidence-as-computed",
-        "evidence grows as fast as computed, P1 against H2 and H3, P2 against H3; shown: P2 "
-        f"against H3, its mean at step {T} [nats]",
-        np.stack([d[:, k, -1, j] for k, j in pairs], axis=1),
-        np.array([_expected_at_end(class_of(AGENTS[k]), T)[OTHERS[j]] for k, j in pairs]),
-        3 * _ALARMS,
-    )
+        "evidence-as-computed", "evidence grows as fast as computed, P1 against H2 and H3, P2 "
+        f"against H3; shown: P2 against H3, its mean at step {T} [nats]",
+        runs=np.stack([d[:, k, -1, j] for k, j in pairs], axis=1),
+        expected=np.array([_expected_at_end(class_of(AGENTS[k]), T)[OTHERS[j]] for k, j in pairs]),
+        false_alarm_rate=3 * _FALSE_ALARM_RATE,
+    )  # fmt: skip
     has_evidence = d[:, 0, :, 0] != 0
+    # The first step with evidence; T + 1 if no step has any.
     step = np.where(has_evidence.any(axis=1), has_evidence.argmax(axis=1), T + 1)
     yield claims.equality(
         "long-enough",
         "P1 must act for long enough: the first step that gives evidence about H2, in every run",
-        4, f"{step.min()} to {step.max()}" if np.ptp(step) else int(step[0]),
-        "three steps lead into B, and the fourth observes there", origin="theory: in every run",
+        expected=4, ours=f"{step.min()} to {step.max()}" if np.ptp(step) else int(step[0]),
+        reason="three steps lead into B, and the fourth observes there",
+        origin="theory: in every run",
     )  # fmt: skip
 
 
 def _spell_claims(columns: Columns) -> Iterator[Claim]:
+    """Make the claims about spells of P1: those below three steps, and the longer ones."""
     T, runs = columns["divergence"].shape[2] - 1, columns["spells"]
     short = [i for i, k in enumerate(SPELLS) if k < 3]
     long = [i for i, k in enumerate(SPELLS) if k >= 3]
     yield claims.equality(
         "short-spells-are-in-vain", "P1 for one or two steps at a time, P2 for one in between, "
         "never tells H2 from H1; the largest magnitude of the evidence in all runs [nats]",
-        0.0, float(np.abs(runs[:, short]).max()), "although P1 acts in half or two thirds of all "
-        "steps", place=_PLACE, origin=_NO_EVIDENCE,
+        expected=0.0, ours=float(np.abs(runs[:, short]).max()), reason="although P1 acts in half "
+        "or two thirds of all steps", place=_PLACE, origin=_NO_EVIDENCE,
         also=all(rate(spell_class(SPELLS[i]), TRUE, OTHERS[0]) == 0.0 for i in short),
     )  # fmt: skip
     exact = np.array([_expected_at_end(spell_class(SPELLS[i]), T)[OTHERS[0]] for i in long])
     yield claims.means_claim(
         "longer-spells-tell", "P1 for three steps or more at a time tells H2 from H1; mean "
         f"evidence against H2 at step {T} for spells of three [nats]",
-        runs[:, long], exact, _ALARMS, also=bool((exact > 0).all()),
+        runs=runs[:, long], expected=exact, false_alarm_rate=_FALSE_ALARM_RATE,
+        also=bool((exact > 0).all()),
         about=f"spells of {', '.join(str(SPELLS[i]) for i in long)}: ",
     )  # fmt: skip
 
 
 def _rule_claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
+    """Make the claims about the weights of H2 and H3 under the control rule."""
     h2, h3 = columns["weights"][:, :, 1], columns["weights"][:, :, 2]
     t, after = times(settings.steps), times(settings.held_steps)[-1]
     yield claims.equality(
         "rule-refutes-h3", "the control rule: H3 has less than 1 % of the weight after "
         f"{settings.steps} steps; share of the runs",
-        1.0, float((h3[:, -1] < _BELOW).mean()), origin=_H3_PILOT,
+        expected=1.0, ours=float((h3[:, -1] < _REFUTED_BELOW).mean()), origin=_H3_PILOT,
     )  # fmt: skip
-    early = int(np.argmin(np.abs(t - _EARLY)))
+    early = int(np.argmin(np.abs(t - _EARLY_STEP)))
     yield claims.positive(
         "rule-refutes-h2", "the control rule: the weight of H2 vanishes, for m2 is outside the "
         f"core of m1; its mean after {settings.steps} steps",
-        f"below {h2[:, early].mean():.3g}, that of step {t[early]}", h2[:, -1],
-        h2[:, early] - h2[:, -1], "slow, because P1 must be drawn three times in a row to find "
-        f"out: in {(h2[:, -1] < _BELOW).mean():.1%} of the runs less than 1 % is left",
-        place="section 4.4, theorem 3",
+        expected=f"below {h2[:, early].mean():.3g}, that of step {t[early]}", shown=h2[:, -1],
+        differences=h2[:, early] - h2[:, -1], reason="slow, because P1 must be drawn three times "
+        f"in a row to find out: in {(h2[:, -1] < _REFUTED_BELOW).mean():.1%} of the runs less than "
+        "1 % is left", place="section 4.4, theorem 3",
     )  # fmt: skip
-    k = int(np.searchsorted(t, after))  # the rule runs at least as long
+    # The first stored step of the rule that is not before the last one with held modes.
+    k = int(np.searchsorted(t, after))
     held, rule = columns["held"][:, -1, 1], h2[:, k]
     yield claims.positive(
         "holding-helps", f"holding each drawn mode for {HELD} steps refutes H2 sooner; mean weight "
         f"of H2 after {after} steps",
-        f"below {rule.mean():.3g}", held, rule - held, "one draw then gives three steps of P1 in a "
-        f"row; expected: the rule that draws at every step, after {t[k]}", decided=True,
+        expected=f"below {rule.mean():.3g}", shown=held, differences=rule - held,
+        reason="one draw then gives three steps of P1 in a row; expected: the rule that draws at "
+        f"every step, after {t[k]}", decided=True,
     )  # fmt: skip
 
 
@@ -293,11 +315,12 @@ def _mode_table(settings: Settings, columns: Columns) -> claims.Rows:
     while its policy acts.
     """
     names = modes().labels.situations
-    inside = [[name[0] == region for name in names].index(True) for region in "AB"]
+    # One state of each region stands for all; the action does not matter either.
+    states = [[name[0] for name in names].index(region) for region in "AB"]
     rows = []
     for m, note in enumerate(_POLICY_NOTES):
-        expected = (f"{modes().hypothesis[m, x, 0, 1]:g}" for x in inside)
-        rows.append((modes().name(m), *expected, f"P{m + 1}: {note}", _members(m)))
+        p_one = (f"{modes().hypothesis[m, x, 0, 1]:g}" for x in states)
+        rows.append((modes().name(m), *p_one, f"P{m + 1}: {note}", _members(m)))
     header = "mode | P(1) in region A | P(1) in region B | its policy | its core"
     return claims.Rows(header, rows)
 
@@ -309,6 +332,7 @@ def _rate_table(settings: Settings, columns: Columns) -> claims.Rows:
     {settings.watched} steps, mean ± standard error; one number if all runs agree.
     """
     T, d = settings.watched, columns["divergence"]
+    # Who acts, the modes with that policy, the other hypothesis, and the evidence of each run.
     acting = [
         (agent, class_of(agent), m, d[:, k, -1, j])
         for k, agent in enumerate(AGENTS[:2])
@@ -317,9 +341,9 @@ def _rate_table(settings: Settings, columns: Columns) -> claims.Rows:
     for i, k in enumerate(SPELLS):
         acting.append((f"P1 for {k}, P2 for 1", spell_class(k), OTHERS[0], columns["spells"][:, i]))
     rows = (
-        (who, f"H{m + 1}", rate(of, TRUE, m), float(_expected_at_end(of, T)[m] / T),
-         claims.format_mean(evidence / T))
-        for who, of, m, evidence in acting
+        (who, f"H{m + 1}", rate(with_policy, TRUE, m),
+         float(_expected_at_end(with_policy, T)[m] / T), claims.format_mean(evidence / T))
+        for who, with_policy, m, evidence in acting
     )  # fmt: skip
     header = f"who acts | against | exact, in the long run | exact, {T} steps | simulated"
     return claims.Rows(header, rows)
@@ -336,8 +360,8 @@ def _weight_table(settings: Settings, columns: Columns) -> claims.Rows:
         v = columns[name]
         who = "drawn at every step" if name == "weights" else f"held for {HELD} steps"
         for k in np.unique(np.searchsorted(times(last), [10, 100, 1000, last])):
-            if k < len(times(last)):
-                share = float((v[:, k, 1] < _BELOW).mean())
+            if k < len(times(last)):  # else the run is shorter
+                share = float((v[:, k, 1] < _REFUTED_BELOW).mean())
                 simulated = (claims.format_mean(v[:, k, m]) for m in range(len(modes())))
                 rows.append((who, int(times(last)[k]), *simulated, f"{share:.1%}"))
     return claims.Rows("modes are | step | H1 | H2 | H3 | H2 below 1 %", rows)
@@ -350,7 +374,7 @@ _PLACES: Final[diagrams.Places] = {
 }  # fmt: skip
 
 
-def _hypotheses(settings: Settings, columns: Columns) -> Figure:
+def _hypotheses_figure(settings: Settings, columns: Columns) -> Figure:
     """Three hypotheses, and where their policies go
 
     Circles A0 … B1 are states. The stronger the colour of a state, the more probable a 1 is
@@ -366,7 +390,7 @@ def _hypotheses(settings: Settings, columns: Columns) -> Figure:
     return Figure(diagrams.same_frame(panels), paper={7: ""})
 
 
-def _evidence(settings: Settings, columns: Columns) -> Figure:
+def _evidence_figure(settings: Settings, columns: Columns) -> Figure:
     """Evidence when H1 is true
 
     Evidence for H1 against another hypothesis H is the sum of ln P(o|H1)/P(o|H) over the
@@ -378,11 +402,12 @@ def _evidence(settings: Settings, columns: Columns) -> Figure:
 
     {settings.runs} runs
     """
-    panels = [_only(1, columns), _only(0, columns), _spells(columns), _rule(settings, columns)]
+    one_policy = [_policy_panel(who, columns) for who in (1, 0)]
+    panels = [*one_policy, _spells_panel(columns), _rule_panel(settings, columns)]
     return Figure(panels, more=f"Holding a drawn mode for {HELD} steps makes it faster.")
 
 
-def _only(who: int, columns: Columns) -> Panel:
+def _policy_panel(who: int, columns: Columns) -> Panel:
     """Draw the evidence while only policy `who` acts."""
     d = columns["divergence"][:, who]
     t = np.arange(d.shape[1])
@@ -401,7 +426,8 @@ def _only(who: int, columns: Columns) -> Panel:
     )  # fmt: skip
 
 
-def _spells(columns: Columns) -> Panel:
+def _spells_panel(columns: Columns) -> Panel:
+    """Draw the evidence against H2 per step, against the length of the spells of P1."""
     k, T = np.array(SPELLS), columns["divergence"].shape[2] - 1
     # At step T, so that spells cut short by T count as in the runs.
     exact = [_expected_at_end(spell_class(n), T)[OTHERS[0]] / T for n in SPELLS]
@@ -420,14 +446,15 @@ def _spells(columns: Columns) -> Panel:
     )  # fmt: skip
 
 
-def _rule(settings: Settings, columns: Columns) -> Panel:
+def _rule_panel(settings: Settings, columns: Columns) -> Panel:
+    """Draw the weights of all hypotheses under the rule, and that of H2 if modes are held."""
     t = times(settings.steps)
     series = [
         Series.of_runs(f"H{m + 1}", t, columns["weights"][:, :, m], **style)
         for m, style in enumerate(_LOOKS)
     ]
-    label, t = f"H2, modes held for {HELD} steps", times(settings.held_steps)
-    held = Series.of_runs(label, t, columns["held"][:, :, 1], colour="purple", dash="dot")
+    label, held_t = f"H2, modes held for {HELD} steps", times(settings.held_steps)
+    held = Series.of_runs(label, held_t, columns["held"][:, :, 1], colour="purple", dash="dot")
     return Panel(
         "(d) The control rule", "step t", "mean weight of each hypothesis", [*series, held],
         xscale="log", ylim=(-0.02, 1.02), notes=["Bands: ± 2 standard errors"],
@@ -439,5 +466,5 @@ experiment: Final = Experiment(
     "core", "three hypotheses: what each policy can refute, and how long it must act", Settings,
     quick=Settings(runs=300), full=Settings(runs=2000, steps=10_000), run=run,
     score=claims.Scored(_claims, _mode_table, _rate_table, _weight_table, fewest=FEWEST),
-    figures=Figures(_hypotheses, _evidence),
+    figures=Figures(_hypotheses_figure, _evidence_figure),
 )  # fmt: skip

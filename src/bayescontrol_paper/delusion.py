@@ -83,12 +83,15 @@ def processes(reliability: float) -> dict[str, Process]:
 
 
 #: P(m_t | ·) of the drawn mode m_t, after its action and before the observation.
-_TRUST = Probe(lambda agent, _a, _o: agent.belief.posterior()[agent.belief.drawn], "before")
-_PROBES = {"posterior": posterior, "drawn": drawn_mode, "trust": _TRUST}
+_TRUST_PROBE = Probe(lambda agent, _a, _o: agent.belief.posterior()[agent.belief.drawn], "before")
+_PROBES = {"posterior": posterior, "drawn": drawn_mode, "trust": _TRUST_PROBE}
 
 
 def run(settings: Settings, i: int) -> Columns:
-    """Run both agents in both processes, and measure delusion on every record."""
+    """Run both agents in both processes, and measure delusion on every record.
+
+    `changed` is whether other policies with the same hypotheses change the posterior of the record.
+    """
     truth = Stream.named(settings.seed, i, "truth")
     columns: dict[str, Any] = {}
     for name, process in processes(settings.reliability).items():
@@ -105,7 +108,7 @@ def run(settings: Settings, i: int) -> Columns:
             changed = other_posterior.tobytes() != record["posterior"][-1].tobytes()
             values = {probe: record[probe] for probe in _PROBES} | {"changed": np.array(changed)}
             values |= {"step bits": measured.step_bits, "total bits": measured.total_bits}
-            columns |= {f"{name} {agent} {column}": x for column, x in values.items()}
+            columns |= {f"{name} {agent} {column}": value for column, value in values.items()}
     return columns
 
 
@@ -117,7 +120,9 @@ def _replay(record: Record, agent: ControlRule[Any, int, int, int]) -> FloatArra
     return np.asarray(posterior.measure(agent, None, None))
 
 
+#: The number of steps up to which expectations are computed exactly.
 HORIZON: Final = 6
+#: The values of δ in Ville's bound.
 DELTAS: Final = (0.5, 0.2, 0.1, 0.05, 0.01)
 
 #: The agent, P(m*, history) and the lowest P(m* | ·) / P(m*) so far; both arrays by m*.
@@ -155,6 +160,8 @@ def expectations(
 ) -> Exact:
     """Sum over all histories, weighted by P(m*, ao_≤t).
 
+    After t steps the nodes are all histories of t steps that can occur.
+
     >>> expectations(processes(0.8)["prize"], "naive", horizon=1).match
     array([0.5, 0.5])
     """
@@ -163,6 +170,7 @@ def expectations(
     nodes: list[Node] = [(system.start(), prior, np.ones(len(prior)))]
 
     def children(s: Any, p: FloatArray, low: FloatArray) -> Iterator[Node]:
+        """Extend a history by one action and one observation in every possible way."""
         for a, p_a in system.action_probabilities(s).items():
             for o, p_o in modes.observation_probabilities(s.x, a).items() if p_a > 0.0 else ():
                 after: Any = system.advance(s, a, o)
@@ -171,8 +179,8 @@ def expectations(
     rows: list[tuple[Any, ...]] = []
     for t in range(horizon + 1):
         parts = ((s.belief.posterior(), p, low) for s, p, low in nodes)
-        v, p, low = (np.stack(part) for part in zip(*parts, strict=True))
-        total = p.sum(1)
+        v, p, low = (np.stack(part) for part in zip(*parts, strict=True))  # [history, mode]
+        total = p.sum(1)  # P(history)
         ville = [p[low < delta].sum() for delta in deltas]
         rows.append((total @ v, (p * v).sum(), total @ (v * v).sum(1), ville))
         if t < horizon:
@@ -313,7 +321,7 @@ _ORIGIN: Final = (
     "(false alarms of all claims: 1 in 1000)"
 )
 #: The process whose numbers the claims show; the claims are checked on both.
-_SHOWN: Final = "three modes"
+_SHOWN_PROCESS: Final = "three modes"
 
 
 def _claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
@@ -327,6 +335,7 @@ def _claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
 
 
 def _prize_claims(settings: Settings) -> Iterator[Claim]:
+    """Make the exact claims about the first pick in prize or frog: both beliefs, and false bits."""
     process, beliefs = processes(settings.reliability)["prize"], {}
     for name in AGENTS:
         agent = process.agent(name)
@@ -339,12 +348,14 @@ def _prize_claims(settings: Settings) -> Iterator[Claim]:
         ("prize-causal", claim.format("causal", "1/2"), 0.5, beliefs["causal"]),
         ("prize-bits", "taken for evidence, the pick gives one false bit", 1.0, bits),
     ):
-        holds = abs(ours - expected) <= ROUNDING
-        yield Claim(name, text, "ours", expected, ours, None, holds, exact=True)
+        yield Claim(
+            name, text, source="ours", expected=expected, ours=ours,
+            holds=abs(ours - expected) <= ROUNDING, exact=True,
+        )  # fmt: skip
 
 
 def _holds_claim(identity: Identity, settings: Settings, runs: AllTrajectories) -> Claim:
-    """Claim that an identity holds for the causal agent."""
+    """Claim that an identity holds for the causal agent, exactly and in simulation."""
     ratios = []
     for process, (_, prior) in processes(settings.reliability).items():
         left, right, variance = runs[process, "causal"].sides(prior)[identity.name]
@@ -352,8 +363,8 @@ def _holds_claim(identity: Identity, settings: Settings, runs: AllTrajectories) 
     gap = _exact_gap(identity, settings, "causal")
     expected, ours, error = _shown_sides(identity, settings, runs, "causal")
     return Claim(
-        identity.name, identity.holds,
-        "ours", f"at most {expected:.4g}" if identity.bound else expected, ours, error,
+        identity.name, identity.holds, source="ours",
+        expected=f"at most {expected:.4g}" if identity.bound else expected, ours=ours, error=error,
         holds=gap <= ROUNDING and max(ratios) <= 1.0, reason=f"exact deviation {max(gap, 0.0):.2g} "
         f"up to step {HORIZON}; in simulation, up to step {settings.steps}, "
         f"{max(0.0, *ratios):.2f} of the margin for chance", threshold_origin=_ORIGIN,
@@ -361,7 +372,10 @@ def _holds_claim(identity: Identity, settings: Settings, runs: AllTrajectories) 
 
 
 def _fails_claim(identity: Identity, settings: Settings, runs: AllTrajectories) -> Claim:
-    """Claim that an identity fails for the naive agent."""
+    """Claim that an identity fails for the naive agent, and that the simulation is as computed.
+
+    The simulation is compared up to the horizon, or up to its last step if that comes first.
+    """
     exact, ratios = exact_expectations(settings.reliability), []
     for process, (_, prior) in processes(settings.reliability).items():
         left = runs[process, "naive"].sides(prior)[identity.name].left[:, : HORIZON + 1]
@@ -371,8 +385,8 @@ def _fails_claim(identity: Identity, settings: Settings, runs: AllTrajectories) 
     expected, ours, error = _shown_sides(identity, settings, runs, "naive")
     gap_text = f"{abs(ours - expected) / error:.0f}" if error > 0 else "many"
     return Claim(
-        f"{identity.name}-naive-fails", identity.fails,
-        "ours", f"{'above' if identity.bound else 'not'} {expected:.4g}", ours, error,
+        f"{identity.name}-naive-fails", identity.fails, source="ours",
+        expected=f"{'above' if identity.bound else 'not'} {expected:.4g}", ours=ours, error=error,
         holds=gap > _CLEAR_GAP and max(ratios) <= 1.0, reason=f"exact deviation {gap:.3f} up to "
         f"step {HORIZON}; in simulation {gap_text} standard errors at step {settings.steps}; it "
         f"differs from the exact values by {max(ratios):.2f} of the margin for chance",
@@ -381,6 +395,7 @@ def _fails_claim(identity: Identity, settings: Settings, runs: AllTrajectories) 
 
 
 def _exact_gap(identity: Identity, settings: Settings, agent: str) -> float:
+    """Return the largest exact gap of an identity over both processes, all times and components."""
     exact = exact_expectations(settings.reliability)
     return max(
         float(identity.gap(*exact[process, agent].sides(prior)[identity.name]).max())
@@ -391,31 +406,40 @@ def _exact_gap(identity: Identity, settings: Settings, agent: str) -> float:
 def _shown_sides(
     identity: Identity, settings: Settings, runs: AllTrajectories, agent: str
 ) -> tuple[float, float, float]:
-    """Return right side, left side and its error at the end, where the gap is largest."""
-    prior = processes(settings.reliability)[_SHOWN].prior
-    left, right, _ = runs[_SHOWN, agent].sides(prior)[identity.name]
+    """Return right side, left side and its error after the last step, for claims.
+
+    Of all components (modes, or values of δ) it is the one with the largest gap.
+    """
+    prior = processes(settings.reliability)[_SHOWN_PROCESS].prior
+    left, right, _ = runs[_SHOWN_PROCESS, agent].sides(prior)[identity.name]
     mean, error = mean_and_error(left[:, -1])
     k = int(np.argmax(identity.gap(mean, right[-1])))
     return float(right[-1, k]), float(mean[k]), float(error[k])
 
 
 def _intervention_claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
+    """Claim that other policies leave the causal posterior unchanged, and change the naive one.
+
+    Each run has one history in each process. The naive posterior must change in both processes.
+    """
+    names = list(processes(settings.reliability))
+    # The number of histories whose posterior differs, for each process.
     changed = {
-        agent: [int(columns[f"{process} {agent} changed"].sum()) for process in ("prize", _SHOWN)]
-        for agent in AGENTS
+        agent: [int(columns[f"{name} {agent} changed"].sum()) for name in names] for agent in AGENTS
     }
-    histories = 2 * len(columns["prize truth"])
+    histories = len(names) * len(columns["prize truth"])
     yield equality(
         "intervention-law", "causal agent: other policies with the same hypotheses give the same "
         "posterior for the same history, bit for bit; histories that differ",
-        0, sum(changed["causal"]), f"{histories} histories of {settings.steps} steps, random "
-        "policies for each", origin="theory, bit for bit",
+        expected=0, ours=sum(changed["causal"]), reason=f"{histories} histories of "
+        f"{settings.steps} steps, random policies for each", origin="theory, bit for bit",
     )  # fmt: skip
     yield Claim(
         "intervention-law-naive-fails",
         "naive agent: other policies change its posterior; histories that differ",
-        "ours", "above 0", sum(changed["naive"]), None, all(changed["naive"]), f"of {histories}",
-        threshold_origin="theory: both processes have histories that differ",
+        source="ours", expected="above 0", ours=sum(changed["naive"]), holds=all(changed["naive"]),
+        reason=f"of {histories}", threshold_origin="theory: both processes have histories that "
+        "differ",
     )  # fmt: skip
 
 
@@ -494,15 +518,15 @@ def _bits_table(settings: Settings, columns: Columns) -> Rows:
     return Rows(f"process | agent | {header}", rows)
 
 
-_COLOUR: Final[Mapping[str, Colour]] = {"naive": "vermillion", "causal": "blue"}
+_AGENT_COLOURS: Final[Mapping[str, Colour]] = {"naive": "vermillion", "causal": "blue"}
 _LOOKS: Final = {
-    (process, agent): look(_COLOUR[agent], "solid" if process == "prize" else "dash")
+    (process, agent): look(_AGENT_COLOURS[agent], "solid" if process == "prize" else "dash")
     for process in ("prize", "three modes")
     for agent in AGENTS
 }
 
 
-def _delusion(settings: Settings, columns: Columns) -> Figure:
+def _delusion_figure(settings: Settings, columns: Columns) -> Figure:
     """The beliefs of an agent that takes its own actions for evidence
 
     The causal agent is right as often as it believes (a), keeps the prior on average (b) and
@@ -512,12 +536,17 @@ def _delusion(settings: Settings, columns: Columns) -> Figure:
     means of {settings.runs} replicas, bands of two standard errors
     """
     runs = all_trajectories(settings, columns)
-    return Figure([_trust(columns, runs), _mean(settings, runs), _bits(columns), _ville(runs)])
+    beliefs = [_trust_panel(columns, runs), _mean_panel(settings, runs)]
+    return Figure([*beliefs, _bits_panel(columns), _ville_panel(runs)])
 
 
-def _trust(columns: Columns, runs: AllTrajectories) -> Panel:
+# -- panels ------------------------------------------------------------------------------------
+
+
+def _trust_panel(columns: Columns, runs: AllTrajectories) -> Panel:
+    """Draw how probable the drawn mode is to the agent, and how often it is the true one."""
     series = []
-    for agent, colour in _COLOUR.items():
+    for agent, colour in _AGENT_COLOURS.items():
         believed, matched = columns[f"prize {agent} trust"], runs["prize", agent].matched
         t = np.arange(1, believed.shape[1] + 1)
         series += [
@@ -530,11 +559,12 @@ def _trust(columns: Columns, runs: AllTrajectories) -> Panel:
     )  # fmt: skip
 
 
-def _mean(settings: Settings, runs: AllTrajectories) -> Panel:
+def _mean_panel(settings: Settings, runs: AllTrajectories) -> Panel:
+    """Draw the mean posterior of each of the three modes, and the prior."""
     process = processes(settings.reliability)["three modes"]
     dashes: tuple[Dash, ...] = ("solid", "dash", "dot")
     series = []
-    for agent, colour in _COLOUR.items():
+    for agent, colour in _AGENT_COLOURS.items():
         v = runs["three modes", agent].posterior
         t = np.arange(v.shape[1])
         series += [
@@ -549,7 +579,8 @@ def _mean(settings: Settings, runs: AllTrajectories) -> Panel:
     )  # fmt: skip
 
 
-def _bits(columns: Columns) -> Panel:
+def _bits_panel(columns: Columns) -> Panel:
+    """Draw the false evidence in the actions, summed over the steps."""
     series = []
     for (process, agent), style in _LOOKS.items():
         summed = columns[f"{process} {agent} step bits"].cumsum(1)
@@ -561,7 +592,8 @@ def _bits(columns: Columns) -> Panel:
     )  # fmt: skip
 
 
-def _ville(runs: AllTrajectories) -> Panel:
+def _ville_panel(runs: AllTrajectories) -> Panel:
+    """Draw the share of runs in which the true mode ever falls below δ of its prior, against δ."""
     delta = np.linspace(0.0, 1.0, 101)
     series = [
         share_of_runs(", ".join(pair), delta, runs[pair].lowest[:, -1:] < delta, **style)
@@ -578,5 +610,5 @@ experiment: Final = Experiment(
     "delusion", "an agent that takes its own actions for evidence, against the control rule",
     Settings, quick=Settings(runs=600), full=Settings(runs=10_000, steps=100), run=run,
     score=Scored(_claims, _trust_table, _mean_table, _match_table, _ville_table, _bits_table),
-    figures=Figures(_delusion),
+    figures=Figures(_delusion_figure),
 )  # fmt: skip

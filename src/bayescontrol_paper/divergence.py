@@ -51,8 +51,6 @@ POLICIES: Final = (0, 1, 2)
 SHOWN: Final = 3
 #: The class of two modes in which one process is split into its parts.
 PAIR: Final = (0, 2)
-#: Allowed rounding error of a posterior or a sum, relative to its size.
-ROUNDING: Final = 1e-12
 
 
 @dataclass(frozen=True)
@@ -69,9 +67,12 @@ def times(settings: Settings) -> IntArray:
 
 
 def excursion_times(settings: Settings) -> IntArray:
-    """Return the steps at which the largest excursion so far is stored: four per octave."""
-    back = np.arange(0, np.log2(settings.steps / 8), 0.25)
-    return np.unique((settings.steps * 2.0**-back).round().astype(np.int64))
+    """Return the steps at which the largest excursion so far is stored.
+
+    There are four per octave, from the last step back to about step 8.
+    """
+    octaves_back = np.arange(0, np.log2(settings.steps / 8), 0.25)
+    return np.unique((settings.steps * 2.0**-octaves_back).round().astype(np.int64))
 
 
 def simulate_run(settings: Settings, modes: TabularModes, i: int) -> Ensemble:
@@ -91,14 +92,21 @@ def bound(modes: TabularModes, d: FloatArray, true: int = TRUE) -> FloatArray:
 
 
 def run(settings: Settings, i: int) -> Columns:
-    """Record d_t, the posterior, violations of the bound, and the excursions of g - G."""
+    """Record d_t, the posterior, violations of the bound, and the excursions of g - G.
+
+    An ensemble of one run has `d` as [0, t, m], and `g`, `G` and `sup` |g - G| as [0, t, m', m] by
+    the mode m' in charge. The columns of the rule: `d`, `posterior`, `violations`, `unsplit` (the
+    largest relative difference of d and Σ g) and `excess` (g - G at the end). `under` is d(m*‖m3)
+    under each policy. `g`, `G` and `far` (sup) are of d(m*‖m1) while m* acts; `far of two` is that
+    of the rule over two modes.
+    """
     stored, excursions_at = times(settings), excursion_times(settings)
     modes = five_modes()
     rule, two = simulate_run(settings, modes, i), simulate_run(settings, five_modes(*PAIR), i)
     by_policy = [simulate_run(settings, five.under_policy(policy), i) for policy in POLICIES]
     true = by_policy[TRUE]
-    is_above = rule.posterior > bound(modes, rule.d) * (1.0 + ROUNDING)
-    size = np.maximum(np.abs(rule.g).sum(2), 1.0)
+    is_above = rule.posterior > bound(modes, rule.d) * (1.0 + claims.ROUNDING)
+    size = np.maximum(np.abs(rule.g).sum(2), 1.0)  # rounding is relative to it
     return {
         "d": rule.d[0, stored],
         "posterior": rule.posterior[0, stored],
@@ -115,7 +123,7 @@ def run(settings: Settings, i: int) -> Columns:
 
 #: The share of runs that may leave a band.
 DELTA: Final = 0.05
-# -ζ(1/2)/√(2π): mean overshoot of a random walk over a boundary, in units of σ.
+#: -ζ(1/2)/√(2π): mean overshoot of a random walk over a boundary, in units of σ.
 _OVERSHOOT: Final = 0.5826
 
 
@@ -134,14 +142,14 @@ def step_std(policy: int, other: int) -> float:
     """Return σ, the standard deviation of one step of g - G while mode `policy` acts, in nats."""
     modes = five_modes()
     policy_table, p, q = modes.policy[policy], modes.hypothesis[TRUE], modes.hypothesis[other]
-    log_ratio = np.log(p / q)
+    log_ratio = np.log(p / q)  # [x, a, o]
     mean = np.einsum("xa,xao,xao->x", policy_table, p, log_ratio)
     variance = np.einsum("xa,xao,xao->x", policy_table, p, log_ratio**2) - mean**2
     return math.sqrt(float(stationary_shares(markov_chain(modes, policy_table, TRUE)) @ variance))
 
 
 def band(t: ArrayLike, policy: int, other: int) -> FloatArray:
-    """Return C_t while mode `policy` acts at every step.
+    """Return C_t of d_t(m*‖m), m = `other`, while mode `policy` acts at every step.
 
     >>> band([100, 400], policy=0, other=1).round(2)
     array([ 7.69, 15.58])
@@ -153,46 +161,53 @@ def band(t: ArrayLike, policy: int, other: int) -> FloatArray:
 def band_error(t: float, policy: int, other: int, runs: int) -> float:
     """Return the standard error of C_t, a sample quantile: √(δ (1-δ) / runs) / density."""
     z = normal_quantile(1.0 - DELTA / 4.0)
+    # The density of sup |W_τ| / √t at z, by the reflection principle.
     density = 4.0 * math.exp(-z * z / 2.0) / math.sqrt(2.0 * math.pi)
     share_error = math.sqrt(DELTA * (1.0 - DELTA) / runs)
     return step_std(policy, other) * math.sqrt(t) * share_error / density
 
 
-#: False-alarm rate of each of two claims; the rest of 1e-3 is for the band.
-_ALARMS: Final = 1e-3 / 2.2
+#: False-alarm rate of each of two claims. The rest of 1e-3 is for the band: four standard errors
+#: are exceeded with probability 6e-5.
+_FALSE_ALARM_RATE: Final = 1e-3 / 2.2
+#: All modes except m*.
 _OTHERS: Final = range(1, len(MODES))
 #: A ratio of C up to t to C up to t/4 above this shows that no C holds for all times.
-_BOUNDED: Final = 1.2
+_BOUNDED_RATIO: Final = 1.2
 #: Allowed error of the band: in standard errors, and as a share of C because the steps are few.
 _BAND_ERRORS: Final = 4.0
 _BAND_SHARE: Final = 0.02
 
 
 def _claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
+    """Make the claims about the bound, the modes inside and outside the core, parts and bands."""
     n = len(columns["violations"])
     members = core(five_modes(), TRUE)
-    inside, outside = ([m for m in _OTHERS if (m in members) is within] for within in (True, False))
+    inside = [m for m in _OTHERS if m in members]
+    outside = [m for m in _OTHERS if m not in members]
     stay, vanish = (" and ".join(MODES[m] for m in group) for group in (inside, outside))
     yield claims.equality(
         "posterior-bound", "no posterior of a mode m is ever above P(m)/P(m*) e^(-d), where d = "
         "d(m*‖m) is the evidence for m* against m; violations in all runs, steps and modes",
-        0, int(columns["violations"].sum()), f"{n * (settings.steps + 1) * len(MODES)} "
-        f"comparisons, {ROUNDING:g} allowed for rounding; the ln that the paper prints before the "
-        "bound is a misprint", place="section 4.2", origin="paper: no violation, in any run",
+        expected=0, ours=int(columns["violations"].sum()),
+        reason=f"{n * (settings.steps + 1) * len(MODES)} comparisons, {claims.ROUNDING:g} allowed "
+        "for rounding; the ln that the paper prints before the bound is a misprint",
+        place="section 4.2", origin="paper: no violation, in any run",
     )  # fmt: skip
     pilot, pilot_text = claims.longest_pilot(five.OUTSIDE, settings.steps)
     yield claims.vanishes(
         "two-diverge", f"the evidence against {vanish} grows without end, so their posteriors "
         "vanish; mean of their weight at the end",
-        0.4, columns["posterior"][:, -1, outside].sum(-1), pilot, f"{pilot_text}: {pilot.mean:.2g}",
-        place="section 4.2, figure 3",
+        start=0.4, values=columns["posterior"][:, -1, outside].sum(-1), pilot=pilot,
+        pilot_text=f"{pilot_text}: {pilot.mean:.2g}", place="section 4.2, figure 3",
     )  # fmt: skip
     weight_inside = float(np.median(columns["posterior"][:, -1, inside].sum(-1)))
     yield claims.equality(
         "two-stay", f"the evidence against {stay} stays bounded: once the others are refuted, "
         "nothing tells them from m*; its rate under the policy of m*, nats per step",
-        0.0, max(rate(TRUE, m) for m in inside), "in half of the runs they end with a weight of "
-        f"{weight_inside:.2f} or more", place="section 4.2, figure 3", exact=True,
+        expected=0.0, ours=max(rate(TRUE, m) for m in inside), reason="in half of the runs they "
+        f"end with a weight of {weight_inside:.2f} or more", place="section 4.2, figure 3",
+        exact=True,
     )  # fmt: skip
     yield from _part_claims(settings, columns)
     yield from _band_claims(settings, columns)
@@ -206,30 +221,32 @@ def _growth(settings: Settings, columns: Columns) -> FloatArray:
 
 
 def _part_claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
+    """Make the claims about growth rates, and about the parts g and their means G."""
     growth, exact = _growth(settings, columns), np.array([rate(p, SHOWN) for p in POLICIES])
     fastest = int(np.argmax(exact))
     yield claims.means_claim(
         "rates-by-policy",
         f"the growth rate of evidence against {MODES[SHOWN]} depends on who acts: three policies, "
         f"three rates; shown: that of {MODES[POLICIES[fastest]]}, nats per step",
-        growth, exact, _ALARMS, shown=fastest, also=len(set(exact.round(6))) == len(exact),
+        runs=growth, expected=exact, false_alarm_rate=_FALSE_ALARM_RATE, shown=fastest,
+        also=len(set(exact.round(6))) == len(exact),
     )  # fmt: skip
     worst = float(columns["unsplit"].max())
     yield Claim(
-        "parts-add-up",
-        "the evidence d is the sum of its parts g, each collected while one mode was in charge "
-        "(its policy acted); largest relative gap",
-        "paper", 0.0, float(f"{worst:.1g}"), None, worst <= ROUNDING,
-        reason=f"{ROUNDING:g} allowed for rounding" if worst <= ROUNDING
-        else "this is an identity: the program has a defect",
-        place="section 4.2, figure 5", threshold_origin="paper: an identity, up to rounding",
+        "parts-add-up", "the evidence d is the sum of its parts g, each collected while one mode "
+        "was in charge (its policy acted); largest relative gap",
+        source="paper", expected=0.0, ours=float(f"{worst:.1g}"), holds=worst <= claims.ROUNDING,
+        reason=f"{claims.ROUNDING:g} allowed for rounding" if worst <= claims.ROUNDING
+        else "this is an identity: the program has a defect", place="section 4.2, figure 5",
+        threshold_origin="paper: an identity, up to rounding",
     )  # fmt: skip
+    # [run, mode in charge, other mode], without m* as the other mode: there g = G = 0.
     excess = columns["excess"][:, :, 1:].reshape(len(growth), -1)
     yield claims.means_claim(
         "centred-on-its-mean",
         "G is g with every term replaced by its mean: g - G has mean zero, for every mode in "
         "charge and every other mode; shown: m* in charge, evidence against m1, at the end, nats",
-        excess, np.zeros(excess.shape[1]), _ALARMS,
+        runs=excess, expected=np.zeros(excess.shape[1]), false_alarm_rate=_FALSE_ALARM_RATE,
     )  # fmt: skip
 
 
@@ -239,17 +256,19 @@ def _widths(far: FloatArray) -> FloatArray:
 
 
 def _band_claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
-    C, t, n = _widths(columns["far"]), (settings.steps, settings.steps / 4), len(columns["far"])
-    quarter = int(np.argmin(np.abs(excursion_times(settings) - t[1])))
-    width, quarter_width = (float(band(s, TRUE, 1)) for s in t)
-    width_error, quarter_error = (band_error(s, TRUE, 1, n) for s in t)
+    """Make the claims about C while m* acts: its value after all steps, and its growth."""
+    C, runs = _widths(columns["far"]), len(columns["far"])
+    steps, quarter_steps = settings.steps, settings.steps / 4
+    quarter = int(np.argmin(np.abs(excursion_times(settings) - quarter_steps)))  # its index in C
+    width, quarter_width = (float(band(t, TRUE, 1)) for t in (steps, quarter_steps))
+    width_error, quarter_error = (band_error(t, TRUE, 1, runs) for t in (steps, quarter_steps))
     gap = abs(float(C[-1]) - width)
     allowed = _BAND_ERRORS * width_error + _BAND_SHARE * width
     yield Claim(
-        "band-grows-like-root-t", "C, the half-width of the band that contains |g - G| up to step "
-        "t in 95 % of runs, is σ (2.24 √t - 0.58), where σ is the spread of a term; here t = "
-        f"{settings.steps}, in nats",
-        "ours", width, float(C[-1]), width_error, gap <= allowed,
+        "band-grows-like-root-t",
+        "C, the half-width of the band that contains |g - G| up to step t in 95 % of runs, is σ "
+        f"(2.24 √t - 0.58), where σ is the spread of a term; here t = {settings.steps}, in nats",
+        source="ours", expected=width, ours=float(C[-1]), error=width_error, holds=gap <= allowed,
         reason=f"m* is always in charge; z = {gap / width_error:.1f} standard errors off; allowed "
         f"are {_BAND_ERRORS:g}, and {_BAND_SHARE:.0%} of C because the steps are few",
         threshold_origin="theory: the quantile of a random walk, and its standard error",
@@ -259,11 +278,12 @@ def _band_claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
     yield Claim(
         "no-band-for-all-times", "boundedness, which the theorems of the paper assume, would need "
         "one C for all times; here C grows: C up to step t, divided by C up to t/4",
-        "ours", growth, ratio, growth_error, ratio > _BOUNDED, reason="while m* acts, the terms of "
-        "g - G are independent given the room, so g - G is a random walk: C doubles when t is "
-        "multiplied by four. The posterior of m* is bounded from below without boundedness "
-        "(experiment lower-bound)", threshold_origin=f"theory: a bounded process has 1; {_BOUNDED} "
-        f"is {(growth - _BOUNDED) / growth_error:.1f} standard errors below a random walk",
+        source="ours", expected=growth, ours=ratio, error=growth_error,
+        holds=ratio > _BOUNDED_RATIO, reason="while m* acts, the terms of g - G are independent "
+        "given the room, so g - G is a random walk: C doubles when t is multiplied by four. The "
+        "posterior of m* is bounded from below without boundedness (experiment lower-bound)",
+        threshold_origin=f"theory: a bounded process has 1; {_BOUNDED_RATIO} is "
+        f"{(growth - _BOUNDED_RATIO) / growth_error:.1f} standard errors below a random walk",
     )  # fmt: skip
 
 
@@ -278,7 +298,7 @@ def _mode_table(settings: Settings, columns: Columns) -> claims.Rows:
     rows = []
     for m, name in enumerate(MODES):
         wins = [", ".join(f"{p:g}" for p in room) for room in modes.hypothesis[m, :, :, 1]]
-        pulls = levers[int(np.argmax(modes.policy[m, 0]))]
+        pulls = levers[int(np.argmax(modes.policy[m, 0]))]  # the same lever in both rooms
         where = "inside" if m in members else "outside"
         rows.append((name, f"the {pulls}", *wins, "the true mode" if m == TRUE else where))
     header = "mode | pulls | P(win) in room 0 | P(win) in room 1 | core of m*"
@@ -302,10 +322,10 @@ def _rate_table(settings: Settings, columns: Columns) -> claims.Rows:
 
 _DASHES: Final[tuple[Dash, ...]] = ("solid", "dash", "dot")
 #: The runs that are drawn individually.
-_EXAMPLES: Final = (0, 1, 2)
+_EXAMPLE_RUNS: Final = (0, 1, 2)
 
 
-def _processes(settings: Settings, columns: Columns) -> Figure:
+def _processes_figure(settings: Settings, columns: Columns) -> Figure:
     """Evidence against four other modes
 
     Five modes: m* is true; m1 and m2 are wrong about the lever that m* pulls, m3 and m4 only
@@ -320,7 +340,7 @@ def _processes(settings: Settings, columns: Columns) -> Figure:
     return Figure(panels, paper={3: "here (a)"})
 
 
-def _policies(settings: Settings, columns: Columns) -> Figure:
+def _policies_figure(settings: Settings, columns: Columns) -> Figure:
     """One process, several policies
 
     d(m*‖m) is the evidence for the true mode m* against m. (a) Against m3 it grows fast, slowly
@@ -335,7 +355,7 @@ def _policies(settings: Settings, columns: Columns) -> Figure:
     return Figure(panels, paper={4: "here (a)", 5: "here (b)"})
 
 
-def _bands(settings: Settings, columns: Columns) -> Figure:
+def _bands_figure(settings: Settings, columns: Columns) -> Figure:
     """How far evidence deviates from its mean
 
     g is the evidence collected while a mode is in charge, G its mean. (a) Runs of g against m1
@@ -350,9 +370,10 @@ def _bands(settings: Settings, columns: Columns) -> Figure:
 
 
 def _evidence_panel(settings: Settings, columns: Columns) -> Panel:
+    """Draw d of three runs of the rule, and a level below which m3 and m4 stay."""
     t = np.arange(settings.steps + 1)
     series = []
-    for i, dash in zip(_EXAMPLES, _DASHES, strict=True):
+    for i, dash in zip(_EXAMPLE_RUNS, _DASHES, strict=True):
         d = simulate_run(settings, five_modes(), i).d[0]
         style: Any = {"dash": dash, "in_legend": i == 0}
         series += [Series(MODES[m], t, d[:, m], colour=COLOURS[m], **style) for m in _OTHERS]
@@ -365,6 +386,7 @@ def _evidence_panel(settings: Settings, columns: Columns) -> Panel:
 
 
 def _posterior_panel(settings: Settings, columns: Columns) -> Panel:
+    """Draw the posteriors of the wrong modes: medians, and half of the runs."""
     v = columns["posterior"]
     return Panel(
         "(b) Two posteriors vanish", "step t", "posterior probability of the mode",
@@ -378,6 +400,7 @@ def _posterior_panel(settings: Settings, columns: Columns) -> Panel:
 
 
 def _policy_panel(settings: Settings, columns: Columns) -> Panel:
+    """Draw d(m*‖m3) while each of three policies acts, with the exact rates."""
     t = times(settings)
     medians, lines = [], []
     for k, policy in enumerate(POLICIES):
@@ -396,6 +419,7 @@ def _policy_panel(settings: Settings, columns: Columns) -> Panel:
 def _parts_panel(settings: Settings) -> Panel:
     """Draw the run, of eight, in which the other mode was in charge for the longest time."""
     runs = [simulate_run(settings, five_modes(*PAIR), i) for i in range(8)]
+    # G of m2 in charge grows with every step in which m2 acts.
     run = max(runs, key=lambda ensemble: float(ensemble.G[0, -1, 1, 1]))
     # Later only m* is in charge, and the parts lie far apart.
     other, t = MODES[PAIR[1]], np.arange(min(settings.steps, 400) + 1)
@@ -414,6 +438,7 @@ def _parts_panel(settings: Settings) -> Panel:
 
 
 def _mean_panel(settings: Settings, columns: Columns) -> Panel:
+    """Draw g of three runs while m* acts, and bands around its mean G."""
     t, all_steps = times(settings), np.arange(settings.steps + 1)
     mean, deviation = rate(TRUE, 1) * t, columns["g"] - columns["G"]
     low, lower, upper, high = mean + np.quantile(deviation, (0.05, 0.25, 0.75, 0.95), axis=0)
@@ -421,7 +446,7 @@ def _mean_panel(settings: Settings, columns: Columns) -> Panel:
         Series("G, the mean", t, mean, low, high, colour="blue"),
         Series("half of the runs", t, mean, lower, upper, colour="blue", in_legend=False),
     ]
-    for i, dash in zip(_EXAMPLES, _DASHES, strict=True):
+    for i, dash in zip(_EXAMPLE_RUNS, _DASHES, strict=True):
         g = simulate_run(settings, five.under_policy(TRUE), i).g[0, :, TRUE, 1]
         style: Any = {"colour": "vermillion", "dash": dash, "in_legend": i == 0}
         series.append(Series("g, three runs", all_steps, g, **style))
@@ -432,6 +457,7 @@ def _mean_panel(settings: Settings, columns: Columns) -> Panel:
 
 
 def _widths_panel(settings: Settings, columns: Columns) -> Panel:
+    """Draw C against t: m* always in charge, m2 in charge when drawn, and the theory."""
     t = excursion_times(settings)
     always, drawn = _widths(columns["far"]), _widths(columns["far of two"][:, :, 1])
     other = f"{MODES[PAIR[1]]} in charge, when drawn"
@@ -453,5 +479,5 @@ experiment: Final = Experiment(
     "and how far they deviate from their mean",
     Settings, quick=Settings(runs=240), full=Settings(runs=2000, steps=1600), run=run,
     score=claims.Scored(_claims, _mode_table, _rate_table, fewest=FEWEST),
-    figures=Figures(_processes, _policies, _bands),
+    figures=Figures(_processes_figure, _policies_figure, _bands_figure),
 )  # fmt: skip

@@ -67,7 +67,12 @@ class Settings(Size):
 
 
 def run(settings: Settings, i: int) -> Columns:
-    """Compute D and C of all agents on one random system, and the margins of the competitors."""
+    """Compute D and C of all agents on one random system, and the margins of the competitors.
+
+    `D` is [agent, t] and `C` [weighting, agent, t]. A margin is the D or C of a competitor minus
+    that of the minimiser, at the horizon. `C_observations` is the part of the rule's closed-loop C
+    that is due to observations, and `intervened_information` what it should equal.
+    """
     rng = Stream.named(settings.seed, i, "system")
     symbols = {name: getattr(settings, name) for name in ("situations", "actions", "observations")}
     modes = random_modes(settings.modes, **symbols, seed=rng)
@@ -80,10 +85,10 @@ def run(settings: Settings, i: int) -> Columns:
     uniform = tree.tabulate(UniformSystem(modes.actions, range(settings.observations)))
     agents = (naive, rule, oracle, uniform)
     weights = {name: weigh(tree, name) for name in ("uniform", "closed-loop", "printed")}
-    weights["random policy"] = tuple(
-        (w + u) / 2.0  # half random, half uniform, so that no weight is negligible
-        for w, u in zip(random_system(tree, rng)[::2], weights["uniform"], strict=True)
-    )
+    # A random policy: half random, half uniform, so that no weight is negligible.
+    actions = random_system(tree, rng)[::2]  # the other stages are observations
+    pairs = zip(actions, weights["uniform"], strict=True)
+    weights["random policy"] = tuple((drawn + even) / 2.0 for drawn, even in pairs)
 
     D = np.array([entropy_on(tree, q).total for q in agents])
     C = np.array([[entropy_on(tree, q, weights[w]).total for q in agents] for w in WEIGHTINGS])
@@ -94,15 +99,12 @@ def run(settings: Settings, i: int) -> Columns:
     D_rivals = [entropy_on(tree, q).total[-1] for q in to_naive]
     C_rivals = [[entropy_on(tree, q, weights[w]).total[-1] for q in to_rule] for w in WEIGHTINGS]
     return {
-        "D": D,
-        "C": C,
-        "D_margin": np.array(D_rivals) - D[0, -1],
-        "C_margin": np.array(C_rivals) - C[:, 1, -1:],
-        "information": mutual_information(tree),
+        "D": D, "C": C, "D_margin": np.array(D_rivals) - D[0, -1],
+        "C_margin": np.array(C_rivals) - C[:, 1, -1:], "information": mutual_information(tree),
         "C_observations": entropy_on(tree, rule, weights["closed-loop"]).observations,
         "intervened_information": mutual_information(tree, weights["closed-loop"]),
         "H": np.array(entropy_of(prior)),
-    }
+    }  # fmt: skip
 
 
 def random_system(tree: InteractionTree, rng: Stream) -> Conditionals:
@@ -114,6 +116,7 @@ def random_system(tree: InteractionTree, rng: Stream) -> Conditionals:
     """
     drawn = []
     for stage, _ in tree.walk():
+        # Exponential variables, divided by their sum over the edges of each history.
         g = rng.exponential(size=len(stage.symbols))
         drawn.append(g / np.bincount(stage.parent, g)[stage.parent])
     return tuple(drawn)
@@ -134,6 +137,7 @@ def competitors(
     [6, 6, 2]
     """
     for k in range(count):
+        # k % 3 is 0 for a random system, 1 for a blend and 2 for a changed optimum.
         eps = 1.0 if k % 3 == 0 else 10.0 ** -rng.random()
         if k % 3 < 2:
             other = random_system(tree, rng)
@@ -153,16 +157,17 @@ def _draw_conditional(
 
     Return the stage and the edges that leave the history.
     """
-    target, h = rng.integers(2 * tree.horizon), 0
+    target, history = rng.integers(2 * tree.horizon), 0
     for k, (stage, _) in enumerate(tree.walk()):
-        edges = np.flatnonzero(stage.parent == h)
+        edges = np.flatnonzero(stage.parent == history)
         if k == target:
             break
-        h = int(edges[rng.categorical(q[k][edges])])
+        history = int(edges[rng.categorical(q[k][edges])])
     return target, edges
 
 
 def _claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
+    """Claim that both minimisers win all comparisons, and that D and C are information."""
     D_naive, H = columns["D"][:, 0], columns["H"]
     headroom = float((H[:, None] - D_naive).min())
     yield _minimum_claim(
@@ -181,24 +186,27 @@ def _claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
     yield zero_claim(
         "D-is-information", "D of the naive mixture is I(m; history) and at most H(prior) at every "
         "horizon: largest |D - I| in bits",
-        D_naive - columns["information"], f"D stays at least {headroom:.3g} bits below H(prior)",
-        origin=_ORIGIN, error=TOLERANCE, also=headroom >= -TOLERANCE,
+        values=D_naive - columns["information"], reason=f"D stays at least {headroom:.3g} bits "
+        "below H(prior)", error=TOLERANCE, origin=_ORIGIN, also=headroom >= -TOLERANCE,
     )  # fmt: skip
     yield zero_claim(
         "C-is-information", "the observations' part of the rule's closed-loop C is I(m; history) "
         "under intervened actions: largest gap in bits",
-        columns["C_observations"] - columns["intervened_information"], origin=_ORIGIN,
-        error=TOLERANCE,
+        values=columns["C_observations"] - columns["intervened_information"], error=TOLERANCE,
+        origin=_ORIGIN,
     )  # fmt: skip
 
 
 def _minimum_claim(name: str, claim: str, margins: FloatArray, place: str) -> Claim:
+    """Claim that all margins of the competitors are positive, by more than rounding."""
     least = f"exact by enumeration; the smallest margin is {margins.min():.3g} bits"
     wins = int((margins > TOLERANCE).sum())
-    return equality(name, claim, margins.size, wins, least, place=place, origin=_ORIGIN)
+    return equality(
+        name, claim, expected=margins.size, ours=wins, reason=least, place=place, origin=_ORIGIN,
+    )  # fmt: skip
 
 
-def _by_agent(settings: Settings, columns: Columns) -> Rows:
+def _by_agent_table(settings: Settings, columns: Columns) -> Rows:
     """D and C in bits
 
     means over {settings.runs} random systems; H(prior) is {entropy:.4g} bits on average;
@@ -216,7 +224,7 @@ def _by_agent(settings: Settings, columns: Columns) -> Rows:
     return Rows(header, rows, {"entropy": columns["H"].mean()})
 
 
-def _by_weighting(settings: Settings, columns: Columns) -> Rows:
+def _by_weighting_table(settings: Settings, columns: Columns) -> Rows:
     """C depends on the weights of the interventions, its minimiser does not: horizon {t}
 
     bits, in the first of the random systems; printed: weight one, the unweighted sum
@@ -227,7 +235,7 @@ def _by_weighting(settings: Settings, columns: Columns) -> Rows:
     return Rows(f"interventions weighted | {' | '.join(LABELS[:2])}", rows, {"t": t})
 
 
-def _entropy(settings: Settings, columns: Columns) -> Figure:
+def _entropy_figure(settings: Settings, columns: Columns) -> Figure:
     """Relative entropy of each agent from the system it is designed for
 
     Lower means closer to the system. Among the agents that do not know m, the naive mixture has
@@ -244,6 +252,7 @@ def _entropy(settings: Settings, columns: Columns) -> Figure:
 
 
 def _panel(symbol: str, curves: FloatArray, subtitle: str, guides: Sequence[Guide] = ()) -> Panel:
+    """Draw curves[run, agent, t] of D or C."""
     t = np.arange(1, curves.shape[2] + 1)
     series = [
         Series.of_runs(label, t, curves[:, k], marker=marker)
@@ -259,5 +268,5 @@ def _panel(symbol: str, curves: FloatArray, subtitle: str, guides: Sequence[Guid
 experiment: Final = Experiment(
     "entropy", "D and C in bits: the naive mixture minimises the one, the control rule the other",
     Settings, quick=Settings(runs=120), full=Settings(runs=1000, steps=6, competitors=60), run=run,
-    score=Scored(_claims, _by_agent, _by_weighting), figures=Figures(_entropy),
+    score=Scored(_claims, _by_agent_table, _by_weighting_table), figures=Figures(_entropy_figure),
 )  # fmt: skip

@@ -121,6 +121,8 @@ def ruin_probability(k: int, steps: int) -> float:
 def behind_by(delta: float) -> int:
     """Return the least k such that m* has less than δ of its prior weight when k steps behind.
 
+    It is at least 1: before the first step m* has all of its prior weight, and δ < 1.
+
     >>> [behind_by(delta) for delta in (0.6, 0.3, 0.1)]
     [1, 2, 3]
     """
@@ -158,23 +160,25 @@ def run(settings: Settings, i: int) -> Columns:
     at, seed, steps = times(settings), settings.seed, settings.steps
     for name, agent in product(worlds(), AGENTS):
         modes, true = _learned_modes(name, agent), worlds()[name].true
+        # One run, number i; only posteriors are needed, no divergences.
         found = simulate_divergences(modes, true, steps, 1, seed, at=at, against=[], first=i)
         columns[f"{name} {agent} low"] = found.low[0]
         columns[f"{name} {agent} posterior"] = found.posterior[0, :, true] / modes.prior[true]
     return columns
 
 
+#: The values of δ in Ville's bound.
 DELTAS: Final = (0.5, 0.2, 0.1, 0.05, 0.01)
 #: δ of the shares shown in claims.
-_SHOWN: Final = 0.1
+_SHARE_DELTA: Final = 0.1
 #: δ of the λ shown in claims.
-_DELTA: Final = 0.05
-#: λ above this counts as positive; Ville's inequality gives λ = δ.
-_ABOVE: Final = _DELTA / 5
+_LAMBDA_DELTA: Final = 0.05
+#: λ above this counts as positive; Ville's inequality gives λ = δ, which is five times as much.
+_MIN_LAMBDA: Final = _LAMBDA_DELTA / 5
 #: Values of δ between the levels of prize or frog, 1, 2, 3 and 4 steps behind.
-_BETWEEN: Final = (0.6, 0.3, 0.1, 0.05)
-# Three claims, each about at most three worlds, at several δ.
-_ALARMS: Final = 1e-3 / (3 * 3 * len(DELTAS))
+_RUIN_DELTAS: Final = (0.6, 0.3, 0.1, 0.05)
+#: False-alarm rate of one share: three claims, each about at most three worlds, at several δ.
+_FALSE_ALARM_RATE: Final = 1e-3 / (3 * 3 * len(DELTAS))
 
 
 def lowest(columns: Columns) -> Lowest:
@@ -191,6 +195,7 @@ def floor(low: FloatArray, delta: float) -> float:
     >>> floor(np.arange(100) / 100, 0.05)
     0.05
     """
+    # The summand 1e-9 makes up for rounding where δ n is a whole number.
     return float(np.sort(low)[int(np.floor(delta * len(low) + 1e-9))])
 
 
@@ -205,45 +210,57 @@ def _world_table(settings: Settings, columns: Columns) -> claims.Rows:
 
 
 def _claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
+    """Make the claims: a λ > 0 exists, Ville's bound holds for the rule and fails if naive.
+
+    In prize or frog the shares are also compared with the exact ones.
+    """
     low = lowest(columns)
-    floors = {world: floor(low[world, "rule"], _DELTA) for world in worlds()}
+    floors = {world: floor(low[world, "rule"], _LAMBDA_DELTA) for world in worlds()}
     worst = min(floors, key=floors.__getitem__)
     yield Claim(
-        "lower-bound", "the posterior of the true mode m*, one of |M|, stays above λ/|M| at all "
-        f"times in {100 * (1 - _DELTA):g} % of runs, for some λ > 0; λ in the worst world, {worst}",
-        "paper", "above 0", floors[worst], None, floors[worst] > _ABOVE,
+        "lower-bound",
+        "the posterior of the true mode m*, one of |M|, stays above λ/|M| at all times in "
+        f"{100 * (1 - _LAMBDA_DELTA):g} % of runs, for some λ > 0; λ in the worst world, {worst}",
+        source="paper", expected="above 0", ours=floors[worst], holds=floors[worst] > _MIN_LAMBDA,
         reason=f"λ is the share of its prior 1/|M| that m* retains up to step {settings.steps}; "
-        f"Ville's inequality gives λ ≥ {_DELTA:g} for all times, whether divergences are bounded "
-        f"or not; below {_ABOVE:g} the claim would be refuted", place="section 4.3, theorem 2",
-        threshold_origin=f"theory: by Ville's inequality at most {_ABOVE:g} of runs fall so low",
+        f"Ville's inequality gives λ ≥ {_LAMBDA_DELTA:g} for all times, whether divergences are "
+        f"bounded or not; below {_MIN_LAMBDA:g} the claim would be refuted",
+        place="section 4.3, theorem 2", threshold_origin="theory: by Ville's inequality at most "
+        f"{_MIN_LAMBDA:g} of runs fall so low",
     )  # fmt: skip
     for world in worlds():
         yield _ville_claim(settings, world, low[world, "rule"])
     yield _ruin_claim(settings, low["prize or frog", "rule"])
+    delta = _SHARE_DELTA
     for world in worlds():
-        result = ville(low[world, "naive"], [_SHOWN])
+        result = ville(low[world, "naive"], [delta])
         share, error = float(result.share[0]), float(result.error[0])
-        limit = _SHOWN + float(bernstein(_SHOWN * (1.0 - _SHOWN), result.runs, _ALARMS))
+        limit = delta + float(bernstein(delta * (1.0 - delta), result.runs, _FALSE_ALARM_RATE))
         yield Claim(
             f"naive-{world.replace(' ', '-')}",
             f"{world}: for an agent that takes its own actions for evidence the true mode falls "
-            f"below δ times its prior more often than the bound allows; δ = {_SHOWN:g}",
-            "ours", f"above {_SHOWN:g}", share, error, share > limit,
-            reason=f"chance alone would not go beyond {limit:.2g} (false alarms: 1 in 1000)",
-            threshold_origin="theory: above Ville's bound by more than Bernstein's margin",
+            f"below δ times its prior more often than the bound allows; δ = {_SHARE_DELTA:g}",
+            source="ours", expected=f"above {_SHARE_DELTA:g}", ours=share, error=error,
+            holds=share > limit, reason=f"chance alone would not go beyond {limit:.2g} (false "
+            "alarms: 1 in 1000)", threshold_origin="theory: above Ville's bound by more than "
+            "Bernstein's margin",
         )  # fmt: skip
 
 
 def _ville_claim(settings: Settings, world: str, low: FloatArray) -> Claim:
+    """Claim that P(m* | ·) ever falls below δ P(m*) in at most a share δ of runs, for every δ.
+
+    `low` is the lowest P(m* | ·) / P(m*) of each run of the rule in this world.
+    """
     result = ville(low, DELTAS)
-    margin = bernstein(result.deltas * (1.0 - result.deltas), result.runs, _ALARMS)
-    k = DELTAS.index(_SHOWN)
+    margin = bernstein(result.deltas * (1.0 - result.deltas), result.runs, _FALSE_ALARM_RATE)
+    k = DELTAS.index(_SHARE_DELTA)
     ratio = float((result.share / result.deltas).max())
     return Claim(
         f"ville-{world.replace(' ', '-')}", f"{world}, control rule: the true mode ever falls "
-        f"below δ times its prior in at most a share δ of the runs; here δ = {_SHOWN:g}",
-        "ours", f"at most {_SHOWN:g}", float(result.share[k]), float(result.error[k]),
-        bool((result.share <= result.deltas + margin).all()),
+        f"below δ times its prior in at most a share δ of the runs; here δ = {_SHARE_DELTA:g}",
+        source="ours", expected=f"at most {_SHARE_DELTA:g}", ours=float(result.share[k]),
+        error=float(result.error[k]), holds=bool((result.share <= result.deltas + margin).all()),
         reason=f"for δ = {', '.join(f'{d:g}' for d in DELTAS)} the share is at most {ratio:.2f} "
         f"times δ, in {result.runs} runs of {settings.steps} steps",
         threshold_origin="theory: Ville's inequality, Bernstein's margin",
@@ -251,19 +268,21 @@ def _ville_claim(settings: Settings, world: str, low: FloatArray) -> Claim:
 
 
 def _ruin_claim(settings: Settings, low: FloatArray) -> Claim:
-    result = ville(low, _BETWEEN)
-    exact = np.array([ruin_probability(behind_by(delta), settings.steps) for delta in _BETWEEN])
-    margin = bernstein(exact * (1.0 - exact), result.runs, _ALARMS)
-    k, gap = _BETWEEN.index(_SHOWN), np.abs(result.share - exact)
+    """Claim that in prize or frog the shares are those of a gambler's ruin, for several δ."""
+    result = ville(low, _RUIN_DELTAS)
+    exact = np.array([ruin_probability(behind_by(d), settings.steps) for d in _RUIN_DELTAS])
+    margin = bernstein(exact * (1.0 - exact), result.runs, _FALSE_ALARM_RATE)
+    k, gap = _RUIN_DELTAS.index(_SHARE_DELTA), np.abs(result.share - exact)
     z, is_within = (gap / np.sqrt(exact * (1.0 - exact) / result.runs)).max(), (gap <= margin).all()
     return Claim(
         "gamblers-ruin",
         "prize or frog: each box that is opened is a step for the true mode or against it, odds 3 "
-        f"to 1, so its fall is a gambler's ruin; here δ = {_SHOWN:g}, three steps behind",
-        "ours", float(exact[k]), float(result.share[k]), float(result.error[k]), bool(is_within),
-        reason=f"1, 2, 3 and 4 steps behind: at most z = {z:.1f} standard errors off, "
-        f"{'within' if is_within else 'not within'} what chance allows (false alarms: 1 in 1000)",
-        threshold_origin="theory: exact shares, Bernstein's margin",
+        f"to 1, so its fall is a gambler's ruin; here δ = {_SHARE_DELTA:g}, three steps behind",
+        source="ours", expected=float(exact[k]), ours=float(result.share[k]),
+        error=float(result.error[k]), holds=bool(is_within), reason="1, 2, 3 and 4 steps behind: "
+        f"at most z = {z:.1f} standard errors off, {'within' if is_within else 'not within'} what "
+        "chance allows (false alarms: 1 in 1000)", threshold_origin="theory: exact shares, "
+        "Bernstein's margin",
     )  # fmt: skip
 
 
@@ -275,12 +294,12 @@ def _share_table(settings: Settings, columns: Columns) -> claims.Rows:
     runs.
     """
     rows = (
-        (*pair, *ville(runs, DELTAS).share.tolist(), claims.format_weight(floor(runs, _DELTA)))
-        for pair, runs in lowest(columns).items()
+        (*pair, *ville(low, DELTAS).share.tolist(), claims.format_weight(floor(low, _LAMBDA_DELTA)))
+        for pair, low in lowest(columns).items()
     )
     deltas = " | ".join(f"δ = {delta:g}" for delta in DELTAS)
-    header = f"world | agent | {deltas} | λ at δ = {_DELTA:g}"
-    return claims.Rows(header, rows, {"retained": 100 * (1 - _DELTA)})
+    header = f"world | agent | {deltas} | λ at δ = {_LAMBDA_DELTA:g}"
+    return claims.Rows(header, rows, {"retained": 100 * (1 - _LAMBDA_DELTA)})
 
 
 _COLOURS: Final[Mapping[str, Colour]] = {"rule": "blue", "naive": "vermillion"}
@@ -288,7 +307,7 @@ _COLOURS: Final[Mapping[str, Colour]] = {"rule": "blue", "naive": "vermillion"}
 _DRAWN_WORLD: Final = "three levers"
 
 
-def _lower_bound(settings: Settings, columns: Columns) -> Figure:
+def _lower_bound_figure(settings: Settings, columns: Columns) -> Figure:
     """How rarely the true mode loses its weight
 
     m* is the true mode of a world, P(m*) its prior, P(m*|·) its posterior; three levers, prize
@@ -309,15 +328,17 @@ def _lower_bound(settings: Settings, columns: Columns) -> Figure:
     return Figure(panels)
 
 
-def _looks(world: str, agent: str) -> dict[str, Any]:
+def _style(world: str, agent: str) -> dict[str, Any]:
+    """Return the style of a line: the colour shows the agent, the dash the world."""
     return {"colour": _COLOURS[agent], "dash": worlds()[world].dash, "group": world}
 
 
 def _share_panel(settings: Settings, low: Lowest) -> Panel:
+    """Draw the share of runs that ever fell below δ, against δ; exact for prize or frog."""
     # These δ avoid the levels that the walk of prize or frog can reach.
     delta = np.geomspace(0.0051, 0.99, 200)
     series = [
-        share_of_runs(", ".join(pair), delta, runs[:, None] < delta, kind="step", **_looks(*pair))
+        share_of_runs(", ".join(pair), delta, runs[:, None] < delta, kind="step", **_style(*pair))
         for pair, runs in low.items()
     ]
     exact = np.array([ruin_probability(behind_by(float(d)), settings.steps) for d in delta])
@@ -330,9 +351,10 @@ def _share_panel(settings: Settings, low: Lowest) -> Panel:
 
 
 def _floor_panel(low: Lowest) -> Panel:
+    """Draw λ against δ."""
     delta = np.linspace(0.01, 0.99, 99)
     floors = {pair: np.quantile(runs, delta, method="inverted_cdf") for pair, runs in low.items()}
-    series = [Series(", ".join(pair), delta, y, **_looks(*pair)) for pair, y in floors.items()]
+    series = [Series(", ".join(pair), delta, y, **_style(*pair)) for pair, y in floors.items()]
     return Panel(
         "(b) What does m* retain, in all but a share δ of runs?", "δ", "λ, lowest P(m*|·) / P(m*) "
         "over time", series, [Guide("Ville's bound: λ = δ", direction="diagonal", in_legend=False)],
@@ -341,16 +363,20 @@ def _floor_panel(low: Lowest) -> Panel:
 
 
 def _time_panel(settings: Settings, columns: Columns) -> Panel:
-    t, fell = times(settings), {a: columns[f"{_DRAWN_WORLD} {a} low"] < _SHOWN for a in AGENTS}
+    """Draw the share of runs that fell below one δ up to step t, in one world."""
+    t = times(settings)
+    fell = {agent: columns[f"{_DRAWN_WORLD} {agent} low"] < _SHARE_DELTA for agent in AGENTS}
     return Panel(
-        f"(c) {_DRAWN_WORLD.capitalize()}: runs that ever fell below δ = {_SHOWN:g}",
+        f"(c) {_DRAWN_WORLD.capitalize()}: runs that ever fell below δ = {_SHARE_DELTA:g}",
         "step t", "share of runs, by step t",
         [share_of_runs(agent, t, fell[agent], colour=_COLOURS[agent]) for agent in AGENTS],
-        [Guide(f"Ville's bound: δ = {_SHOWN:g}", _SHOWN)], ylim=(-0.02, 1.02), legend="upper left",
+        [Guide(f"Ville's bound: δ = {_SHARE_DELTA:g}", _SHARE_DELTA)], ylim=(-0.02, 1.02),
+        legend="upper left",
     )  # fmt: skip
 
 
 def _posterior_panel(settings: Settings, columns: Columns) -> Panel:
+    """Draw the mean posterior of m* in one world; the columns are relative to its prior."""
     world, t = worlds()[_DRAWN_WORLD], times(settings)
     prior = float(world.modes.prior[world.true])
     runs = {agent: columns[f"{_DRAWN_WORLD} {agent} posterior"] * prior for agent in AGENTS}
@@ -367,5 +393,5 @@ experiment: Final = Experiment(
     "how rarely the true mode ever loses its weight, and a deluded agent for comparison", Settings,
     quick=Settings(runs=1000, steps=100), full=Settings(runs=20_000), run=run,
     score=claims.Scored(_claims, _world_table, _share_table, fewest=FEWEST),
-    figures=Figures(_lower_bound),
+    figures=Figures(_lower_bound_figure),
 )  # fmt: skip

@@ -33,7 +33,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from itertools import product
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, NamedTuple
 
 import numpy as np
 from msgspec import Meta
@@ -79,10 +79,12 @@ def prior(plant: lqr.LinearSystem) -> lqr.SystemPrior:
 
 
 def _rule(plant: lqr.LinearSystem, **options: Any) -> Any:
+    """Return the control rule for an unknown plant like this one, with its costs and prior."""
     return lqr.LinearQuadratic.on(plant, prior=prior(plant)).agent(**options)
 
 
 def _certainty(plant: lqr.LinearSystem, **options: Any) -> Any:
+    """Return certainty equivalence with the same costs and prior."""
     return CertaintyEquivalence.on(plant, prior=prior(plant), **options)
 
 
@@ -90,7 +92,7 @@ def _certainty(plant: lqr.LinearSystem, **options: Any) -> Any:
 AGENTS: Final[Mapping[str, Callable[[Settings, lqr.LinearSystem], Any]]] = {
     RULE: lambda _, plant: _rule(plant),
     LAZY: lambda _, plant: _rule(plant, schedule=lqr.DeterminantDoubling()),
-    # The rule takes over after the steps of noise.
+    # `_play` replaces it by the rule after the steps of noise.
     WARM: lambda s, plant: _certainty(plant, warm_up=s.warm_up),
     CERTAIN: lambda s, plant: _certainty(plant, warm_up=s.warm_up),
     EXPLORING: lambda s, plant: _certainty(plant, exploration=s.exploration),
@@ -106,11 +108,13 @@ PAIRS: Final[Mapping[str, tuple[int, int, int, str, str]]] = {
 def checkpoints(settings: Settings) -> IntArray:
     """Return the steps at which gains and regret are stored, evenly spaced in log t."""
     even = np.geomspace(1, settings.steps, 40).round()
+    # The step after which the rule takes over, if it is within the run.
     handover = [settings.warm_up] * (0 < settings.warm_up < settings.steps)
     return np.unique(np.concatenate([even, _octave_steps(settings), handover]).astype(np.int64))
 
 
 def _octave_steps(settings: Settings) -> IntArray:
+    """Return T/32, T/16, … T, rounded down."""
     return np.asarray(settings.steps >> np.arange(5, -1, -1), np.int64)
 
 
@@ -120,7 +124,11 @@ def octaves(settings: Settings) -> IntArray:
 
 
 def run(settings: Settings, run: int) -> Columns:
-    """Record exact costs and regret at the checkpoints, by plant and learner."""
+    """Record exact costs and regret at the checkpoints, by plant and learner.
+
+    `gap` compares the posterior of the rule with a regression. `posterior` has the coefficients of
+    the plants in PAIRS, learned by the rule with a warm start.
+    """
     steps = checkpoints(settings)
     shape = len(lqr.PLANTS), len(AGENTS), steps.size
     cost, regret = np.empty(shape), np.empty(shape)
@@ -129,23 +137,32 @@ def run(settings: Settings, run: int) -> Columns:
     for k, name in enumerate(lqr.PLANTS):
         best_total = _best_total_cost(settings, run, name)[steps - 1]
         for i, agent_name in enumerate(AGENTS):
-            belief, records, (costs, total), coefficients = _play(settings, run, name, agent_name)
-            cost[k, i], regret[k, i], redrawn[k, i] = costs, total - best_total, belief.redrawn
+            played = _play(settings, run, name, agent_name)
+            cost[k, i], regret[k, i] = played.gain_costs, played.total_costs - best_total
+            redrawn[k, i] = played.belief.redrawn
             if agent_name == RULE:
-                gap[k] = _regression_gap(belief, records, prior(system(name)))
+                gap[k] = _regression_gap(played.belief, played.records, prior(system(name)))
             if agent_name == WARM and name in PAIRS:
-                shown[list(PAIRS).index(name)] = coefficients
+                shown[list(PAIRS).index(name)] = played.coefficients
     return {"cost": cost, "regret": regret, "redrawn": redrawn, "gap": gap, "posterior": shown}
 
 
-def _play(
-    settings: Settings, run: int, name: str, agent_name: str
-) -> tuple[Any, list[Record], FloatArray, FloatArray]:
-    """Return the belief and the records of a run, and at the checkpoints costs and coefficients.
+class Played(NamedTuple):
+    """A run: the belief after it, its records, and what was measured at the checkpoints.
 
-    Costs are J(K) and the total cost. Two coefficients have two means and the upper triangle of
-    their covariance.
+    Two coefficients of PAIRS have five numbers: two means, and the upper triangle of their
+    covariance.
     """
+
+    belief: Any
+    records: list[Record]  #: between the checkpoints
+    gain_costs: FloatArray  #: J(K); ∞ after a divergence
+    total_costs: FloatArray  #: of all steps so far; ∞ after a divergence
+    coefficients: FloatArray  #: shape (checkpoints, 5); 0 for other plants
+
+
+def _play(settings: Settings, run: int, name: str, agent_name: str) -> Played:
+    """Let an agent control the plant of that name from one checkpoint to the next."""
     at, plant = checkpoints(settings), system(name)
     agent, world = AGENTS[agent_name](settings, plant), lqr.LinearPlant(plant)
     names = f"{name}: {agent_name}", f"{name}: environment"
@@ -168,7 +185,7 @@ def _play(
             covariance = agent.belief.covariance(row)[np.ix_(pair, pair)]
             upper = covariance[np.triu_indices(2)]
             coefficients[c] = np.concatenate([agent.belief.mean()[row, pair], upper])
-    return agent.belief, records, costs, coefficients
+    return Played(agent.belief, records, costs[0], costs[1], coefficients)
 
 
 def _best_total_cost(settings: Settings, run: int, name: str) -> FloatArray:
@@ -180,7 +197,10 @@ def _best_total_cost(settings: Settings, run: int, name: str) -> FloatArray:
 
 
 def _regression_gap(belief: Any, records: list[Record], prior: lqr.SystemPrior) -> float:
-    """Return the relative difference of the posterior mean from a regression on the whole run."""
+    """Return the relative difference of the posterior mean from a regression on the whole run.
+
+    The regression y ≈ M (x, u) has a row for each step, and rows that stand for the prior.
+    """
     Y = np.vstack([record.observations for record in records])
     X = np.vstack([np.zeros_like(Y[:1]), Y[:-1]])
     Z = np.hstack([X, np.vstack([record.actions for record in records])])
@@ -193,7 +213,8 @@ def _regression_gap(belief: Any, records: list[Record], prior: lqr.SystemPrior) 
 
 #: Octaves over which the exponent of regret is estimated: about a decade.
 OCTAVES: Final = 3
-_RESAMPLES: Final = 400
+#: Bootstrap samples for the error of an exponent.
+_BOOTSTRAP_SAMPLES: Final = 400
 
 
 class Results:
@@ -222,6 +243,7 @@ class Results:
         """Return a 95 % interval of the median of J(K_T)/J* - 1, by order statistics."""
         ordered, n = np.sort(self.excess(plant, agent)[:, -1]), self.runs
         binomial = np.cumsum([math.comb(n, k) * 0.5**n for k in range(n + 1)])
+        # The k-th lowest and the k-th highest run; with few runs the lowest and the highest.
         k = max(1, int(np.searchsorted(binomial, 0.025, side="right")))
         return float(ordered[k - 1]), float(ordered[n - k])
 
@@ -243,7 +265,7 @@ def exponent(regret: FloatArray) -> tuple[float, float]:
     (0.5, 0.0)
     """
     last, n = regret[:, -OCTAVES - 1 :], len(regret)
-    drawn = Stream(0).integers(n, size=(_RESAMPLES, n))
+    drawn = Stream(0).integers(n, size=(_BOOTSTRAP_SAMPLES, n))
     slopes = _slopes(np.median(last[drawn], axis=1))
     error = float(slopes.std()) if np.isfinite(slopes).all() else math.inf
     return float(_slopes(np.median(last, axis=0))), error
@@ -267,6 +289,7 @@ def _slopes(curves: FloatArray) -> FloatArray:
 
     The slope is 0 if some regret is not positive, and ∞ if some regret is infinite.
     """
+    # The octaves 0, 1, …, centred; a slope of regret ∝ tᵖ per octave is p.
     x = np.arange(curves.shape[-1]) - (curves.shape[-1] - 1) / 2
     positive = (np.isfinite(curves) & (curves > 0)).all(axis=-1, keepdims=True)
     logs = np.log2(np.where(positive, curves, 1.0))
@@ -278,8 +301,9 @@ def _slopes(curves: FloatArray) -> FloatArray:
 STABLE: Final = tuple(name for name in lqr.PLANTS if system(name).radius < 1.0 - 1e-9)
 
 #: For each agent: runs of the pilot within the bound, and all its runs.
-_PILOT: Final = {RULE: (30, 40), LAZY: (27, 40)}
-_ALARMS: Final = 0.01
+_WITHIN_PILOT: Final = {RULE: (30, 40), LAZY: (27, 40)}
+#: False-alarm rate of each claim about near-optimal gains.
+_FALSE_ALARM_RATE: Final = 0.01
 
 
 def score(settings: Settings, columns: Columns) -> Score:
@@ -290,12 +314,13 @@ def score(settings: Settings, columns: Columns) -> Score:
 
 
 def _claims(results: Results) -> Iterator[Claim]:
+    """Make the claims about the posterior, near-optimal gains and the growth of regret."""
     gap = float(results.columns["gap"].max())
     yield Claim(
         "posterior-is-regression",
         "after a run the posterior mean of [A B] equals the regression estimate from the whole "
         "run; measured: the largest relative difference over all plants and runs",
-        "ours", "<= 1e-9", gap, None, gap <= 1e-9,
+        source="ours", expected="<= 1e-9", ours=gap, holds=gap <= 1e-9,
         threshold_origin="theory, 1e-9 allowed for rounding",
     )  # fmt: skip
     yield _near_optimal_claim(results, RULE, "near-optimal-gain")
@@ -303,35 +328,42 @@ def _claims(results: Results) -> Iterator[Claim]:
     pairs = product(lqr.PLANTS, (RULE, LAZY, WARM))
     found = {(plant, agent): exponent(results.octaves(plant, agent)) for plant, agent in pairs}
     worst = max(found, key=lambda pair: found[pair][0])
+    power, error = found[worst]
     yield Claim(
         "sqrt-regret",
         "the regret of the rule grows like √T or slower, at every plant and under every schedule: "
         f"its exponent over the last {OCTAVES} octaves; here the worst, {worst[0]}: {worst[1]}",
-        "ours", "<= 0.5", *found[worst], all(p <= 0.5 + 2 * error for p, error in found.values()),
-        threshold_origin="theory: 1/2, and two standard errors; pilot on seed 1000, 40 runs: "
-        "0.34 ± 0.07 at worst",
+        source="ours", expected="<= 0.5", ours=power, error=error,
+        holds=all(p <= 0.5 + 2 * p_error for p, p_error in found.values()),
+        threshold_origin="theory: 1/2, and two standard errors; pilot on seed 1000, 40 runs: 0.34 "
+        "± 0.07 at worst",
     )  # fmt: skip
 
 
 def _near_optimal_claim(results: Results, agent: str, name: str) -> Claim:
+    """Claim that enough runs of an agent end with a gain within the bound, at each stable plant.
+
+    The worst plant is that with the fewest runs within the bound, then the largest median. The
+    claim is undecided if enough runs are within the bound but the interval of the median is not.
+    """
     steps = results.settings.steps
     allowed = 0.01 * math.sqrt(10_000 / steps)
     within = {p: int((results.excess(p, agent)[:, -1] <= allowed).sum()) for p in STABLE}
     worst = max(STABLE, key=lambda plant: (-within[plant], results.median_excess(plant, agent)))
     excess = results.median_excess(worst, agent)
     low, high = results.excess_interval(worst, agent)
-    within_pilot, of_pilot = _PILOT[agent]
-    by_chance = claims.least_successes(results.runs, _PILOT[agent], _ALARMS)
+    within_pilot, of_pilot = _WITHIN_PILOT[agent]
+    by_chance = claims.least_successes(results.runs, _WITHIN_PILOT[agent], _FALSE_ALARM_RATE)
     least, rate = max(1, by_chance), "1 in 100" if by_chance else "more than 1 in 100"
     return Claim(
         name, f"after {steps:,} steps the gain in use costs at most {100 * allowed:.3g} % more "
         f"than the best one, median of {results.runs} runs, at each stable plant; here the worst, "
         f"{worst}: {agent}",
-        "ours", f"<= {allowed:.3g}", excess, None, within[worst] >= least,
-        f"{within[worst]} of {results.runs} runs are within it; 95 % interval of the median: "
-        f"{100 * low:.2g} … {100 * high:.2g} %",
-        threshold_origin=f"pilot on seed 1000: {within_pilot} of {of_pilot} runs within the bound, "
-        f"so at least {least} of {results.runs} (false alarms: {rate})",
+        source="ours", expected=f"<= {allowed:.3g}", ours=excess, holds=within[worst] >= least,
+        reason=f"{within[worst]} of {results.runs} runs are within it; 95 % interval of the "
+        f"median: {100 * low:.2g} … {100 * high:.2g} %", threshold_origin="pilot on seed 1000: "
+        f"{within_pilot} of {of_pilot} runs within the bound, so at least {least} of "
+        f"{results.runs} (false alarms: {rate})",
         undecided=within[worst] >= least and high > allowed,
     )  # fmt: skip
 
@@ -363,6 +395,8 @@ def _format_cells(results: Results, plant: str, agent: str) -> tuple[str, str, s
 
 
 def _table(results: Results, plant: str) -> Table:
+    """Tabulate excess cost, regret, exponents and redrawn modes of all agents at one plant."""
+
     def row(agent: str) -> tuple[str | float | int, ...]:
         excess, regret = results.excess(plant, agent)[:, -1], results.octaves(plant, agent)
         low, high = np.quantile(excess, [0.25, 0.75], method="nearest")
@@ -385,15 +419,17 @@ def _table(results: Results, plant: str) -> Table:
 
 #: The run whose posterior is drawn, and the radius that contains 95 % of a 2-D Gaussian.
 _EXAMPLE: Final = 0
-_RADIUS: Final = 2.4477468306808166
+_ELLIPSE_RADIUS: Final = 2.4477468306808166
+#: Shades of the ellipses, the later the stronger.
 _SHADES: Final = (0.12, 0.3, 0.55, 0.9)
 
 
 def _note(results: Results) -> str:
+    """Return the note of both figures with quartiles."""
     return f"{counted(results.runs, 'run')}: medians, and the middle half of them"
 
 
-def _gains(settings: Settings, columns: Columns) -> Figure:
+def _gains_figure(settings: Settings, columns: Columns) -> Figure:
     """Cost of the gain in use
 
     Lower is better: the extra cost per step of the gain in use, compared with the best gain,
@@ -406,7 +442,7 @@ def _gains(settings: Settings, columns: Columns) -> Figure:
     return Figure(panels, _note(results))
 
 
-def _regret(settings: Settings, columns: Columns) -> Figure:
+def _regret_figure(settings: Settings, columns: Columns) -> Figure:
     """Regret
 
     Lower is better: total cost minus that of the best controller with the same noise. A line no
@@ -418,7 +454,7 @@ def _regret(settings: Settings, columns: Columns) -> Figure:
     return Figure(panels, f"{_note(results)}; negative regret is not shown")
 
 
-def _posterior(settings: Settings, columns: Columns) -> Figure:
+def _posterior_figure(settings: Settings, columns: Columns) -> Figure:
     """The posterior shrinks to the true coefficients
 
     Each ellipse contains 95 % of the posterior of two coefficients of the plant; the stronger
@@ -441,11 +477,13 @@ def _quartiles(plant: str, t: IntArray, runs: Callable[[str, str], FloatArray]) 
 
 
 def _gain_panel(results: Results, plant: str) -> Panel:
+    """Draw the excess cost of the gain in use, for all agents at one plant."""
     series = _quartiles(plant, checkpoints(results.settings), results.excess)
     return Panel(plant, "step t", "J(K) / J* − 1", series, ylim=(None, 30.0), **_LOG_AXES)
 
 
 def _regret_panel(results: Results, plant: str) -> Panel:
+    """Draw the regret of all agents at one plant, and a line ∝ √t below the lowest at the end."""
     t = checkpoints(results.settings)
     series = _quartiles(plant, t, results.regret)
     final_medians = [float(s.y[-1]) for s in series if 0 < s.y[-1] < np.inf]
@@ -455,19 +493,20 @@ def _regret_panel(results: Results, plant: str) -> Panel:
 
 
 def _posterior_panel(results: Results, plant: str) -> Panel:
+    """Draw 95 % ellipses of the posterior of two coefficients at four times, and the truth."""
     settings, (row, j, k, x_name, y_name) = results.settings, PAIRS[plant]
     t = checkpoints(settings)
     coefficients = claims.by_name(PAIRS, results.columns["posterior"])[plant]
     first = min(max(4, settings.warm_up), settings.steps)
     wanted_times = np.geomspace(first, settings.steps, len(_SHADES))
     angle = np.linspace(0.0, 2 * np.pi, 120, endpoint=False)
-    circle = _RADIUS * np.stack([np.cos(angle), np.sin(angle)])
+    circle = _ELLIPSE_RADIUS * np.stack([np.cos(angle), np.sin(angle)])
     regions = []
     for time, shade in zip(wanted_times, _SHADES, strict=True):
-        i = int(np.argmin(np.abs(np.log(t / time))))
-        a, b, aa, ab, bb = coefficients[_EXAMPLE, i]
-        x, y = np.linalg.cholesky([[aa, ab], [ab, bb]]) @ circle
-        regions.append(Region(f"t = {t[i]:,}", a + x, b + y, shade=shade))
+        i = int(np.argmin(np.abs(np.log(t / time))))  # the nearest checkpoint
+        x_mean, y_mean, xx, xy, yy = coefficients[_EXAMPLE, i]
+        x, y = np.linalg.cholesky([[xx, xy], [xy, yy]]) @ circle
+        regions.append(Region(f"t = {t[i]:,}", x_mean + x, y_mean + y, shade=shade))
     truth = np.hstack([system(plant).A, system(plant).B])[row]
     return Panel(
         plant, x_name, y_name,
@@ -479,6 +518,6 @@ def _posterior_panel(results: Results, plant: str) -> Panel:
 experiment: Final = Experiment(
     "lqr", "unknown linear plants, quadratic costs: the control rule and certainty equivalence",
     Settings, quick=Settings(runs=8, steps=2500), full=Settings(runs=50), run=run, score=score,
-    figures=Figures(_gains, _regret, _posterior),
+    figures=Figures(_gains_figure, _regret_figure, _posterior_figure),
     full_only=("near-optimal-gain", "near-optimal-gain-lazy"),
 )  # fmt: skip

@@ -106,11 +106,13 @@ def learner(constant: int) -> str:
 
 
 def _rule(settings: Settings, mdp: MDP, start: int, *, states: int | None) -> Any:
+    """Return the control rule; prior A knows the number of states, prior B (None) does not."""
     prior = GibbsPrior(settings.mu0, settings.lambda0, settings.precision)
     return GibbsMDP(len(mdp.actions), start, prior, states=states).agent()
 
 
 def _r_learning(constant: int, settings: Settings, mdp: MDP, start: int) -> Any:
+    """Return R-learning with this exploration constant."""
     alpha, beta = settings.alpha, settings.beta
     return RLearning.on(mdp, C=constant, start=start, alpha=alpha, beta=beta)
 
@@ -150,18 +152,18 @@ def visits(record: Record, start: int, shown: int, shape: tuple[int, int]) -> In
     [[0, 1], [1, 0]]
     """
     states = np.append(start, record.observations["state"][:-1])
-    pair = states * shape[1] + record.actions
+    cells, actions = shape
+    pair = states * actions + record.actions  # a number for each (x, a)
     ends = (pair[:shown], pair[-shown:])
-    counts = [np.bincount(end, minlength=shape[0] * shape[1]).reshape(shape) for end in ends]
+    counts = [np.bincount(end, minlength=cells * actions).reshape(shape) for end in ends]
     return np.array(counts, np.int64)
 
 
 def crossing(ahead: FloatArray, behind: FloatArray) -> float:
     """Return the step from which the cumulative reward of `ahead` stays above that of `behind`.
 
-    The step is 0 if it is always above, and ∞ if it is not above at the end.
-
-    Both arguments are rewards [run, block]; they are averaged over runs.
+    The step is 0 if it is always above, and ∞ if it is not above at the end. Both arguments are
+    rewards [run, block]; they are averaged over runs.
 
     >>> crossing(np.array([[0.0, 2.0, 2.0]]), np.array([[1.0, 1.0, 1.0]]))
     2000.0
@@ -194,36 +196,40 @@ class Results:
         return policy_iteration(Maze(self.settings.layout, goal_reward=0.0).mdp()).gain
 
     def crossing(self, ahead: str, behind: str) -> tuple[float, float]:
-        """Return the step at which `ahead` passes `behind` for good, and its jackknife error."""
+        """Return the step at which `ahead` passes `behind` for good, and its jackknife error.
+
+        The error is ∞ if there is one run, or if without one of the runs they do not cross.
+        """
         a, b = self.reward[ahead], self.reward[behind]
-        ours, n = crossing(a, b), len(a)
+        step, n = crossing(a, b), len(a)
         if n < 2:
-            return ours, np.inf
-        without = np.array([crossing(np.delete(a, i, 0), np.delete(b, i, 0)) for i in range(n)])
+            return step, np.inf
+        without = [crossing(np.delete(a, i, 0), np.delete(b, i, 0)) for i in range(n)]
         if not np.isfinite(without).all():
-            return ours, np.inf
-        # The resolution is one block.
-        return ours, float(np.hypot(np.sqrt((n - 1) * without.var()), BLOCK / np.sqrt(12)))
+            return step, np.inf
+        # Steps are known up to a block, whose uniform distribution has deviation BLOCK / √12.
+        return step, float(np.hypot(np.sqrt((n - 1) * np.var(without)), BLOCK / np.sqrt(12)))
 
 
 #: ρ* of three-cups and the reward of its cup cycle, computed by other programs.
 _REFERENCE_OPTIMUM: Final = 0.3651619155
 _CUP_CYCLE: Final = 0.221
 #: A run is in the cup cycle if its reward differs by at most this.
-_NEAR_CYCLE: Final = 0.01
+_CYCLE_TOLERANCE: Final = 0.01
 #: The share of ρ* that prior A earned in the pilot, by the number of steps.
 _PILOT: Final = {100_000: claims.Pilot(0.958, 0.0117, 20), 150_000: claims.Pilot(0.971, 0.0133, 20)}
-_ALARMS: Final = 1e-3
+#: False-alarm rate of the claim about near-optimal rewards below full size.
+_FALSE_ALARM_RATE: Final = 1e-3
 #: Steps at full size, and the share of ρ* that is required there. Both priors earned 99.4 % or
 #: more, with standard errors of 0.3 %.
-_FULL: Final = (500_000, 0.98)
+_FULL_SIZE: Final = (500_000, 0.98)
 #: The step of the crossing in the paper.
-_CROSSING: Final = 125_000
+_PAPER_CROSSING: Final = 125_000
 _OTHER_MAP: Final = (
     "our source of the paper has no images, so the map is ours, and this depends on the map; "
 )
 #: With fewer runs no difference is significant, and only its sign is tested.
-_ENOUGH: Final = 7
+_ENOUGH_RUNS: Final = 7
 
 
 def _claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
@@ -235,8 +241,8 @@ def _claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
     yield Claim(
         "optimum", "the best policy of three-cups earns ρ* per step; bounds certified to "
         f"{plan.upper - plan.lower:.0e}",
-        "ours", f"{_REFERENCE_OPTIMUM:.10f}", f"{plan.gain:.10f}", None,
-        plan.lower - 5e-11 <= _REFERENCE_OPTIMUM <= plan.upper + 5e-11, exact=True,
+        source="ours", expected=f"{_REFERENCE_OPTIMUM:.10f}", ours=f"{plan.gain:.10f}",
+        holds=plan.lower - 5e-11 <= _REFERENCE_OPTIMUM <= plan.upper + 5e-11, exact=True,
     )  # fmt: skip
     if results.settings.steps >= min(_PILOT):
         yield _near_optimal_claim(results)
@@ -247,7 +253,8 @@ def _claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
 
 
 def _near_optimal_claim(results: Results) -> Claim:
-    steps, (full_steps, least) = results.settings.steps, _FULL
+    """Claim that the rule earns almost ρ* under either prior; below full size, as in the pilot."""
+    steps, (full_steps, least) = results.settings.steps, _FULL_SIZE
     origin = "full size: 99.4 and 99.6 %, 10 runs"
     shares = {name: float(results.late[name].mean()) / results.optimum for name in RULES}
     worst = min(shares, key=shares.__getitem__)
@@ -255,19 +262,19 @@ def _near_optimal_claim(results: Results) -> Claim:
     reason = "; ".join(f"{name}: {share:.2%}" for name, share in shares.items())
     if steps < full_steps:
         pilot, pilot_text = claims.longest_pilot(_PILOT, steps)
-        least = pilot.mean - pilot.margin(results.settings.runs, _ALARMS)
+        least = pilot.mean - pilot.margin(results.settings.runs, _FALSE_ALARM_RATE)
         origin = f"{pilot_text}: {pilot.mean:.1%} (false alarms: 1 in 1000)"
-        reason += f"; {_FULL[1]:.0%} is required at {full_steps:,} steps"
+        reason += f"; {_FULL_SIZE[1]:.0%} is required at {full_steps:,} steps"
     return Claim(
         "rule-near-optimal", f"under either prior the control rule earns at least {least:.1%} of "
         f"ρ* over the last {results.settings.window:,} of {steps:,} steps; here {worst}",
-        "ours", f"≥ {least:.3g}", shares[worst], error, shares[worst] >= least, reason,
-        threshold_origin=origin,
+        source="ours", expected=f"≥ {least:.3g}", ours=shares[worst], error=error,
+        holds=shares[worst] >= least, reason=reason, threshold_origin=origin,
     )  # fmt: skip
 
 
 def _compare_all(results: Results, rule: str) -> dict[int, Comparison]:
-    """Compare the rule with each opponent, corrected for all three."""
+    """Compare the rule with each opponent, by its constant C, corrected for all three."""
     pairs = {
         C: compare_pair(results.late[rule], results.late[learner(C)], names=(rule, f"C = {C}"))
         for C in CONSTANTS
@@ -280,6 +287,10 @@ def _compare_all(results: Results, rule: str) -> dict[int, Comparison]:
 
 
 def _beats_claims(results: Results) -> Iterator[Claim]:
+    """Claim that the rule earns more than each opponent, under both priors.
+
+    Of both priors, the one with the smaller difference is shown. One run cannot be judged.
+    """
     judged = [_compare_all(results, rule) for rule in RULES] if results.settings.runs > 1 else []
     for C in (30, 200, 5):
         gaps = [mean_and_error(results.late[rule] - results.late[learner(C)]) for rule in RULES]
@@ -289,22 +300,25 @@ def _beats_claims(results: Results) -> Iterator[Claim]:
         yield Claim(
             f"rule-beats-R{C}", "under either prior the control rule earns more than R-learning "
             f"with C = {C}, run by run, significantly: the smaller difference, {RULES[smaller]}",
-            "ours", "> 0", float(mean), float(error), all(v == "better" for v in verdicts),
-            judged[smaller][C].sentence if judged else "one run cannot show a difference",
+            source="ours", expected="> 0", ours=float(mean), error=float(error),
+            holds=all(v == "better" for v in verdicts),
+            reason=judged[smaller][C].sentence if judged else "one run cannot show a difference",
             threshold_origin="theory: a paired test of sign flips at 5 %, corrected by Holm",
-            undecided=results.settings.runs < _ENOUGH,
+            undecided=results.settings.runs < _ENOUGH_RUNS,
         )  # fmt: skip
 
 
 def _cup_cycle_claim(results: Results) -> Claim:
+    """Claim that most runs of R-learning with C = 5 end in the cup cycle."""
     late = results.late[learner(5)]
-    caught = np.abs(late - _CUP_CYCLE) <= _NEAR_CYCLE
+    caught = np.abs(late - _CUP_CYCLE) <= _CYCLE_TOLERANCE
+    share, share_error = claims.share_and_error(caught)
     mean, error = mean_and_error(late)
     return Claim(
         "R5-cup-cycle", f"R-learning with C = 5 ends in the cup cycle, {_CUP_CYCLE} ± "
-        f"{_NEAR_CYCLE} per step, in most runs: share of the runs",
-        "ours", "> 0.5", *claims.share_and_error(caught), bool(2 * caught.sum() > caught.size),
-        f"{caught.sum()} of {caught.size} runs; mean reward of all runs "
+        f"{_CYCLE_TOLERANCE} per step, in most runs: share of the runs",
+        source="ours", expected="> 0.5", ours=share, error=share_error, holds=share > 0.5,
+        reason=f"{caught.sum()} of {caught.size} runs; mean reward of all runs "
         f"{with_error(float(mean), float(error) if late.size > 1 else None)}; if the goal paid "
         f"nothing, the best policy would earn {results.cup_cycle:.4f} from the cups",
         threshold_origin="pilot on seed 1000: 20 of 20 runs; most is more than half (false alarms "
@@ -313,6 +327,7 @@ def _cup_cycle_claim(results: Results) -> Claim:
 
 
 def _order_claim(results: Results) -> Claim:
+    """Compare the order of the agents' rewards with the paper's, which is not comparable."""
     names = {RULES[0]: "rule", **{learner(C): f"C={C}" for C in CONSTANTS}}
     printed = sorted(names, key=lambda name: -PAPER[name][0])
     ours = sorted(names, key=lambda name: -float(results.late[name].mean()))
@@ -326,26 +341,29 @@ def _order_claim(results: Results) -> Claim:
     return Claim(
         "paper-order", "average reward falls in this order (prior A; ≈: no significant difference "
         "in a paired test)",
-        "paper", " > ".join(names[name] for name in printed), order, None, None,
-        f"{_OTHER_MAP}on ours the order of the means is "
+        source="paper", expected=" > ".join(names[name] for name in printed), ours=order,
+        holds=None, reason=f"{_OTHER_MAP}on ours the order of the means is "
         f"{'the same' if ours == printed else 'different'}; "
         f"{', '.join(ties) or 'all differences are significant'}", place="section 5.2, table 1",
     )  # fmt: skip
 
 
 def _crossing_claim(results: Results) -> Claim:
+    """Compare the step at which the rule passes C = 30 with the paper's, not comparable either."""
     ours, error = results.crossing(RULES[0], learner(30))
     step_b, _ = results.crossing(RULES[1], learner(30))
     return Claim(
         "crossing-step", "R-learning with C = 30 is ahead at first; from about this step on the "
         "cumulative reward of the control rule (prior A) is higher",
-        "paper", _CROSSING, ours if np.isfinite(ours) else "not yet",
-        error if np.isfinite(error) else None, None, f"{_OTHER_MAP}prior B: {_step_text(step_b)}; "
-        f"cumulative reward, mean of {results.settings.runs} runs", place="section 5.2, figure 11",
+        source="paper", expected=_PAPER_CROSSING, ours=ours if np.isfinite(ours) else "not yet",
+        error=error if np.isfinite(error) else None, holds=None,
+        reason=f"{_OTHER_MAP}prior B: {_step_text(step_b)}; cumulative reward, mean of "
+        f"{results.settings.runs} runs", place="section 5.2, figure 11",
     )  # fmt: skip
 
 
 def _step_text(step: float) -> str:
+    """Describe the result of `crossing`."""
     if step == 0.0:
         return "ahead from the start"
     return f"{step:,.0f}" if np.isfinite(step) else "not yet"
@@ -360,7 +378,7 @@ PAPER: Final[Mapping[str, tuple[float, float]]] = {
 }
 
 
-def _performance(settings: Settings, columns: Columns) -> claims.Rows:
+def _performance_table(settings: Settings, columns: Columns) -> claims.Rows:
     """Average reward over the last {settings.window:,} of {settings.steps:,} steps
 
     {settings.runs} runs on {settings.layout}, ten in the paper, on its own map, of which our source
@@ -382,17 +400,18 @@ def _performance(settings: Settings, columns: Columns) -> claims.Rows:
 
 
 def _with_sd(mean: float, sd: float | None) -> str:
+    """Format mean ± standard deviation; None: there is only one run."""
     return f"{mean:.4f}" if sd is None else f"{mean:.4f} ± {sd:.4f}"
 
 
 #: The run whose behaviour is drawn.
-_EXAMPLE: Final = 0
+_DRAWN_RUN: Final = 0
 #: Largest number of points of a curve, and the possible numbers of blocks in a window.
-_POINTS: Final = 60
-_WINDOWS: Final = tuple(n * 10**k for k in range(7) for n in (1, 2, 5))
+_MOST_POINTS: Final = 60
+_WINDOW_BLOCKS: Final = tuple(n * 10**k for k in range(7) for n in (1, 2, 5))
 
 
-def _setup(settings: Settings, columns: Columns) -> Figure:
+def _setup_figure(settings: Settings, columns: Columns) -> Figure:
     """The maze {settings.layout}
 
     A move leads to the intended neighbour with probability 0.9, else to another. A cup is
@@ -401,7 +420,7 @@ def _setup(settings: Settings, columns: Columns) -> Figure:
     policy shows where it spends its time, and its actions.
     """
     maze, mdp, plan = world(settings.layout)
-    (best,) = stationary_distribution(mdp, plan.policy)
+    (best,) = stationary_distribution(mdp, plan.policy)  # one recurrent class
     visits = np.zeros(mdp.allowed.shape)
     visits[np.arange(len(visits)), plan.policy] = best.probability
     origin = "ours: our source of the paper has no images"
@@ -412,7 +431,7 @@ def _setup(settings: Settings, columns: Columns) -> Figure:
     return Figure(panels, paper={11: "panel a"})
 
 
-def _behaviour(settings: Settings, columns: Columns) -> Figure:
+def _behaviour_figure(settings: Settings, columns: Columns) -> Figure:
     """Behaviour of every agent, at first and in the end
 
     The stronger the colour of a cell, the more steps were spent there; an arrow is the most
@@ -424,16 +443,16 @@ def _behaviour(settings: Settings, columns: Columns) -> Figure:
     for last in (False, True):
         note = f"{'last' if last else 'first'} {min(settings.shown, settings.steps):,} steps"
         for name, counts in results.visits.items():
-            visits, title = counts[_EXAMPLE, int(last)], name[0].upper() + name[1:]
+            visits, title = counts[_DRAWN_RUN, int(last)], name[0].upper() + name[1:]
             shares = visits / visits.sum()
             panels.append(mazes.behaviour(results.world.maze, shares, title, [note]))
     return Figure(
-        panels, f"one run of each agent, with the same start and random numbers: run {_EXAMPLE}",
+        panels, f"one run of each agent, with the same start and random numbers: run {_DRAWN_RUN}",
         {11: "columns b to e"}, len(AGENTS), _PRIORS,
     )  # fmt: skip
 
 
-def _learning(settings: Settings, columns: Columns) -> Figure:
+def _learning_figure(settings: Settings, columns: Columns) -> Figure:
     """Learning curves
 
     Higher is better; no policy earns more than the dotted line. R-learning is ahead at first,
@@ -448,8 +467,9 @@ def _learning(settings: Settings, columns: Columns) -> Figure:
 
 
 def _window_panel(results: Results) -> Panel:
+    """Draw the mean reward in windows: the shortest with at most _MOST_POINTS points."""
     blocks = results.settings.steps // BLOCK
-    count = next(n for n in _WINDOWS if blocks <= n * _POINTS)
+    count = next(n for n in _WINDOW_BLOCKS if blocks <= n * _MOST_POINTS)
     series = []
     for name in AGENTS:
         runs = claims.window_means(results.reward[name], count)
@@ -463,6 +483,7 @@ def _window_panel(results: Results) -> Panel:
 
 
 def _cumulative_panel(results: Results) -> Panel:
+    """Draw the mean reward since the start, and the crossing if there is one after step 0."""
     blocks = np.arange(1, results.settings.steps // BLOCK + 1)
     series = [
         Series.of_runs(name, blocks * BLOCK, results.reward[name].cumsum(axis=1) / blocks)
@@ -482,5 +503,6 @@ def _cumulative_panel(results: Results) -> Panel:
 experiment: Final = Experiment(
     "maze", "a grid-world with one-way membranes: the control rule's Gibbs agent and R-learning",
     Settings, quick=Settings(), full=Settings(runs=10, steps=500_000), run=run,
-    score=claims.Scored(_claims, _performance), figures=Figures(_setup, _behaviour, _learning),
+    score=claims.Scored(_claims, _performance_table),
+    figures=Figures(_setup_figure, _behaviour_figure, _learning_figure),
 )  # fmt: skip

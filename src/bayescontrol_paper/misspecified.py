@@ -59,6 +59,7 @@ from bayescontrol_paper._figures import Figure, Figures, look, share_of_runs
 REST: Final = 3
 #: Reward of a win, a miss and a loss.
 REWARD: Final = np.array([1.0, 0.0, -3.0])
+#: The shares θ of misses that have become losses.
 WEAR: Final = (0.25, 0.5, 0.75, 1.0)
 INSIDE: Final = ("lever 0", "lever 1", "lever 2")
 OUTSIDE: Final = (*(f"worn {theta:g}" for theta in WEAR), "streaks")
@@ -70,10 +71,11 @@ ABOUT: Final = {
     "streaks": "lever 0, but losses come in streaks",
 }
 
+#: P(win), P(miss) and P(loss) of a good lever and of a poor one.
 _GOOD: Final = np.array([0.6, 0.3, 0.1])
 _POOR: Final = np.array([0.2, 0.4, 0.4])
 #: P(loss | the last pull lost). The rate after other pulls is such that a tenth of all lose.
-_STREAK: Final = 0.4
+_LOSS_AFTER_LOSS: Final = 0.4
 _ACTIONS: Final = ("pull 0", "pull 1", "pull 2", "rest")
 _LABELS: Final = Labels(("after no loss", "after a loss"), _ACTIONS, ("win", "miss", "loss"))
 
@@ -83,7 +85,7 @@ def _worn(theta: float) -> FloatArray:
     return np.asarray(_GOOD + theta * _GOOD[1] * np.array([0.0, -1.0, 1.0]))
 
 
-def _streaks(loss: float) -> FloatArray:
+def _streaky(loss: float) -> FloatArray:
     """Return P(o) of a good lever that loses with probability `loss`."""
     return np.append(_GOOD[:2] * (1.0 - loss) / _GOOD[:2].sum(), loss)
 
@@ -92,7 +94,7 @@ def _streaks(loss: float) -> FloatArray:
 def all_worlds() -> TabularModes:
     """Return the tables of all eight worlds; those outside the class have prior 0."""
     n = len(INSIDE)
-    hypothesis = np.empty((len(WORLDS), 2, 4, 3))
+    hypothesis = np.empty((len(WORLDS), 2, 4, 3))  # [world, situation, action, observation]
     hypothesis[:, :, :] = _POOR
     hypothesis[:, :, REST] = [0.0, 1.0, 0.0]
     for m in range(n):
@@ -100,8 +102,8 @@ def all_worlds() -> TabularModes:
     for k, theta in enumerate(WEAR):
         hypothesis[n + k, :, 0] = _worn(theta)
     # P(loss | the last pull did not lose), such that a tenth of all pulls lose.
-    loss_after_no_loss = _GOOD[2] * (1.0 - _STREAK) / (1.0 - _GOOD[2])
-    hypothesis[-1, :, 0] = [_streaks(loss_after_no_loss), _streaks(_STREAK)]
+    loss_after_no_loss = _GOOD[2] * (1.0 - _LOSS_AFTER_LOSS) / (1.0 - _GOOD[2])
+    hypothesis[-1, :, 0] = [_streaky(loss_after_no_loss), _streaky(_LOSS_AFTER_LOSS)]
     # The best action of each world. Worlds outside the class are never drawn.
     best_action = [0, 1, 2, *(0 if _worn(theta) @ REWARD > 0 else REST for theta in WEAR), 0]
     policy = np.eye(4)[best_action][:, None].repeat(2, axis=1)
@@ -134,7 +136,7 @@ FEWEST: Final = 100
 #: Number of replicas whose evidence is recorded and drawn, and the worlds of the figure.
 PATHS: Final = 6
 PLOTTED_WORLDS: Final = (WORLDS[0], OUTSIDE[1], OUTSIDE[-1])
-_POINTS: Final = 120
+_MOST_POINTS: Final = 120
 
 
 @dataclass(frozen=True)
@@ -148,18 +150,24 @@ class Settings(claims.Size):
 
 def checkpoints(settings: Settings) -> Any:
     """Return the steps at which the evidence is stored, at most 120."""
-    stride = -(-settings.steps // _POINTS)
+    stride = -(-settings.steps // _MOST_POINTS)
     return np.arange(stride, settings.steps + 1, stride)
 
 
 def guard(settings: Settings, fallback: int | None = REST) -> Guarded:
-    """Return the control rule over the three modes with an alarm; its fallback is to rest."""
+    """Return the control rule over the three modes with an alarm; its fallback is to rest.
+
+    With `fallback` None it ignores the alarm.
+    """
     predictor = KrichevskyTrofimov(len(REWARD))
     return Guarded(all_worlds().agent(), Alarm(predictor, settings.delta), fallback)
 
 
 def run(settings: Settings, i: int) -> Columns:
-    """Record the step of the alarm in every world, and what both agents earned."""
+    """Record the step of the alarm in every world, and what both agents earned.
+
+    The step is ∞ without an alarm. `path` is log₁₀ E of plotted replicas, NaN in the others.
+    """
     step = np.full(len(WORLDS), np.inf)
     guarded, blind = np.empty(len(WORLDS)), np.empty(len(WORLDS))
     path = np.full((len(PLOTTED_WORLDS), len(checkpoints(settings))), np.nan)
@@ -181,18 +189,20 @@ def run(settings: Settings, i: int) -> Columns:
     return {"step": step, "guarded": guarded, "blind": blind, "path": path}
 
 
-_POWER: Final = 0.95
+#: The required share of alarms in the worlds of `detectable`.
+_LEAST_POWER: Final = 0.95
 #: Upper bound, in nats, on what the predictor loses while it learns the two cells that are visited.
-_PRICE: Final = 40.0
-_STREAKS: Final = len(WORLDS) - 1
+_LEARNING_NATS: Final = 40.0
+#: The number of the world with streaks.
+_STREAKS_WORLD: Final = len(WORLDS) - 1
 #: Reward of the good lever per step: the largest possible cost of a false alarm.
-_BEST: Final = float(all_worlds().hypothesis[0, 0, 0] @ REWARD)
+_GOOD_REWARD: Final = float(all_worlds().hypothesis[0, 0, 0] @ REWARD)
 
 
 def detectable(settings: Settings) -> list[int]:
     """Return the worn worlds in which the steps suffice for the alarm, the nearest first."""
-    needed = _PRICE + math.log(1.0 / settings.delta)
-    worn = range(len(INSIDE), _STREAKS)
+    needed = _LEARNING_NATS + math.log(1.0 / settings.delta)
+    worn = range(len(INSIDE), _STREAKS_WORLD)
     return [k for k in worn if settings.steps * distances()[WORLDS[k]] >= needed]
 
 
@@ -206,92 +216,101 @@ def _slack(p: float, runs: int) -> float:
     return 3.0 * math.sqrt(p * (1.0 - p) / runs) + 1.0 / runs
 
 
-def _error(share: float, runs: int) -> float:
+def _share_error(share: float, runs: int) -> float:
     """Return half of Wilson's interval at z = 1, which is positive even if all runs agree."""
     low, high = wilson(round(share * runs), runs, z=1.0)
     return float(high - low) / 2.0
 
 
 def _claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
+    """Make the claims inside the class, and those outside it for which the steps suffice."""
     n, delta, shares = settings.runs, settings.delta, _alarm_shares(columns)
+    # The cost of resting, per step.
     cost = columns["blind"] - columns["guarded"]
     share = float(shares[: len(INSIDE)].max())
     yield Claim(
         "false-alarms", f"under every mode the alarm is raised by step {settings.steps} in at most "
         "a share δ of the runs; here the worst mode",
-        "ours", f"at most {delta:g}", share, _error(share, n), share <= delta + _slack(delta, n),
-        "by Ville's inequality, even if it is checked after every step; chance explains up to "
-        f"{delta + _slack(delta, n):.2g}", threshold_origin="theory: Ville's inequality, three "
-        "standard errors and one run",
+        source="ours", expected=f"at most {delta:g}", ours=share, error=_share_error(share, n),
+        holds=share <= delta + _slack(delta, n), reason="by Ville's inequality, even if it is "
+        f"checked after every step; chance explains up to {delta + _slack(delta, n):.2g}",
+        threshold_origin="theory: Ville's inequality, three standard errors and one run",
     )  # fmt: skip
-    mean, error = _mean(cost[:, : len(INSIDE)].mean(axis=1))
+    mean, error = _mean_and_error(cost[:, : len(INSIDE)].mean(axis=1))
     yield Claim(
         "false-alarm-cost", "inside the class, where the alarm is false, resting after it costs at "
         "most δ times the reward of the good lever per step",
-        "ours", f"at most {delta * _BEST:.3g}", mean, error,
-        mean <= delta * _BEST + 3.0 * error + _BEST / n,
+        source="ours", expected=f"at most {delta * _GOOD_REWARD:.3g}", ours=mean, error=error,
+        holds=mean <= delta * _GOOD_REWARD + 3.0 * error + _GOOD_REWARD / n,
         threshold_origin="theory: Ville's inequality, three standard errors and one run",
     )  # fmt: skip
     if detectable(settings):
         yield from _outside_claims(settings, columns)
-    if settings.steps * distances()[WORLDS[_STREAKS]] >= _PRICE / 2 + math.log(1 / delta):
-        share = float(shares[_STREAKS])
+    # The claim about streaks is weaker than power: half of what learning takes is enough.
+    needed = _LEARNING_NATS / 2 + math.log(1 / delta)
+    if settings.steps * distances()["streaks"] >= needed:
+        share = float(shares[_STREAKS_WORLD])
         yield Claim(
             "streaks-found", "losses in streaks are detected, though every lever wins and loses as "
             f"often as its mode predicts; share of alarms by step {settings.steps}",
-            "ours", f"above {delta:g}", share, _error(share, n),
-            share > delta + 3.0 * math.sqrt(delta * (1.0 - delta) / n), "the alarm shows that the "
-            "modes are wrong, not that they do harm: here resting costs "
-            f"{_mean(cost[:, _STREAKS])[0]:.2g} per step",
+            source="ours", expected=f"above {delta:g}", ours=share, error=_share_error(share, n),
+            holds=share > delta + 3.0 * math.sqrt(delta * (1.0 - delta) / n),
+            reason="the alarm shows that the modes are wrong, not that they do harm: here resting "
+            f"costs {_mean_and_error(cost[:, _STREAKS_WORLD])[0]:.2g} per step",
             threshold_origin="theory: above the rate of false alarms by three standard errors",
         )  # fmt: skip
 
 
 def _outside_claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
+    """Make the claims about power, delay and the gain from resting, in the detectable worlds."""
     n, found = settings.runs, detectable(settings)
     names = ", ".join(WORLDS[k] for k in found)
     share = float(_alarm_shares(columns)[found].min())
     yield Claim(
         "power", f"outside the class the alarm is raised by step {settings.steps}; here the worst "
         f"of {names}",
-        "ours", f"at least {_POWER:g}", share, _error(share, n),
-        share >= _POWER - _slack(_POWER, n), threshold_origin="pilot on seed 1000: all of 400 runs "
-        "in each world; three standard errors and one run",
+        source="ours", expected=f"at least {_LEAST_POWER:g}", ours=share,
+        error=_share_error(share, n), holds=share >= _LEAST_POWER - _slack(_LEAST_POWER, n),
+        threshold_origin="pilot on seed 1000: all of 400 runs in each world; three standard errors "
+        "and one run",
     )  # fmt: skip
     # Runs without an alarm count all steps.
-    delays = {k: _mean(np.minimum(columns["step"][:, k], settings.steps)) for k in found}
+    delays = {k: _mean_and_error(np.minimum(columns["step"][:, k], settings.steps)) for k in found}
     D, bound = distances(), math.log(1.0 / settings.delta)
     nats = {k: (mean * D[WORLDS[k]], error * D[WORLDS[k]]) for k, (mean, error) in delays.items()}
     quickest = min(found, key=lambda k: nats[k][0])
+    least_nats, error = nats[quickest]
     yield Claim(
         "delay-bound", "every alarm needs at least ln 1/δ nats of evidence on average (steps times "
         f"D); here the quickest, in {WORLDS[quickest]}",
-        "ours", f"at least {bound:.3g}", *nats[quickest],
-        all(mean >= bound - 3.0 * error for mean, error in nats.values()),
-        f"D is the evidence of one step; the rest of the {nats[quickest][0]:.3g} is the cost of "
+        source="ours", expected=f"at least {bound:.3g}", ours=least_nats, error=error,
+        holds=all(mean >= bound - 3.0 * nats_error for mean, nats_error in nats.values()),
+        reason=f"D is the evidence of one step; the rest of the {least_nats:.3g} is the cost of "
         "learning the world, about which the alarm assumes nothing",
         threshold_origin="theory: no alarm is quicker; three standard errors",
     )  # fmt: skip
-    in_order = pairwise(delays.values())
+    # Pairs of worlds, the nearer one first: both mean delays and their errors.
+    in_order = [(near, far, (e, f)) for (near, e), (far, f) in pairwise(delays.values())]
     yield Claim(
         "delay-order", "the farther the world is from the nearest mode, the sooner the alarm; mean "
         f"steps in {names}",
-        "ours", "falling", ", ".join(f"{mean:.4g}" for mean, _ in delays.values()), None,
-        all(near >= far - 3.0 * math.hypot(e, f) for (near, e), (far, f) in in_order),
+        source="ours", expected="falling",
+        ours=", ".join(f"{mean:.4g}" for mean, _ in delays.values()),
+        holds=all(near >= far - 3.0 * math.hypot(*errors) for near, far, errors in in_order),
         threshold_origin="theory: the order of D, three standard errors",
     )  # fmt: skip
-    gains = {k: _mean(columns["guarded"][:, k] - columns["blind"][:, k]) for k in found}
+    gains = {k: _mean_and_error(columns["guarded"][:, k] - columns["blind"][:, k]) for k in found}
     smallest = min(found, key=lambda k: gains[k][0])
     gain, error = gains[smallest]
     yield Claim(
         "fallback-gain", "where ignoring the alarm loses, resting after it earns more per step; "
         f"here the smallest gain, {WORLDS[smallest]}",
-        "ours", "above 0", gain, error, gain > 3.0 * error,
+        source="ours", expected="above 0", ours=gain, error=error, holds=gain > 3.0 * error,
         threshold_origin="theory: above 0 by three standard errors",
     )  # fmt: skip
 
 
-def _mean(values: FloatArray) -> tuple[float, float]:
+def _mean_and_error(values: FloatArray) -> tuple[float, float]:
     """Return mean and standard error; the error is 0 if all runs agree."""
     mean, error = claims.measured(values)
     return mean, error or 0.0
@@ -329,7 +348,7 @@ def _alarm_table(settings: Settings, columns: Columns) -> claims.Rows:
     rows = []
     for k, world in enumerate(WORLDS):
         median_step, D = float(np.median(columns["step"][:, k])), distance[world]
-        alarms = with_error(float(share[k]), _error(float(share[k]), len(columns["step"])))
+        alarms = with_error(float(share[k]), _share_error(float(share[k]), len(columns["step"])))
         median_text = f"{median_step:.0f}" if math.isfinite(median_step) else "none"
         least = f"{math.log(1.0 / settings.delta) / D:.1f}" if D else "never"
         earned = (claims.format_mean(columns[agent][:, k]) for agent in ("blind", "guarded"))
@@ -347,7 +366,7 @@ _LOOKS: Final = {
 _Y_LIMITS: Final = (-8.0, 12.0)
 
 
-def _evidence(settings: Settings, columns: Columns) -> Figure:
+def _evidence_figure(settings: Settings, columns: Columns) -> Figure:
     """The evidence that no mode fits, along single runs
 
     Eₜ compares a predictor that assumes nothing with the best of the modes: the ratio of the
@@ -356,12 +375,12 @@ def _evidence(settings: Settings, columns: Columns) -> Figure:
     falls; outside it rises (worn 0.5: half of the misses of lever 0 have become losses; streaks:
     losses come in streaks). Here the agent ignores the alarm.
     """
-    panels = [_paths(settings, columns, k) for k in range(len(PLOTTED_WORLDS))]
+    panels = [_paths_panel(settings, columns, k) for k in range(len(PLOTTED_WORLDS))]
     shown = counted(min(PATHS, settings.runs), "run")
     return Figure(panels, f"{shown} of each world; δ = {settings.delta:g}")
 
 
-def _alarms(settings: Settings, columns: Columns) -> Figure:
+def _alarms_figure(settings: Settings, columns: Columns) -> Figure:
     """False alarms, power, delay, and the value of the fallback
 
     δ is the allowed rate of false alarms. Lever 0, 1, 2: worlds that one of three modes
@@ -375,14 +394,15 @@ def _alarms(settings: Settings, columns: Columns) -> Figure:
     panels = [
         _shares(settings, columns, INSIDE, "(a) Inside the class: false alarms"),
         _shares(settings, columns, OUTSIDE, "(b) Outside the class: power"),
-        _delay(settings, columns),
-        _earned(columns),
+        _delay_panel(settings, columns),
+        _earned_panel(columns),
     ]
     runs = counted(settings.runs, "run")
     return Figure(panels, f"{runs}; bands of (a) and (b): Wilson's at two standard errors")
 
 
-def _paths(settings: Settings, columns: Columns, k: int) -> Panel:
+def _paths_panel(settings: Settings, columns: Columns, k: int) -> Panel:
+    """Draw log₁₀ E of a few runs in plotted world number k, and the level of the alarm."""
     world, t = PLOTTED_WORLDS[k], checkpoints(settings)
     paths = columns["path"][: min(PATHS, settings.runs), k]
     where = "inside the class" if world in INSIDE else "outside"
@@ -410,14 +430,19 @@ def _shares(settings: Settings, columns: Columns, worlds: tuple[str, ...], title
     )  # fmt: skip
 
 
-def _delay(settings: Settings, columns: Columns) -> Panel:
+def _delay_panel(settings: Settings, columns: Columns) -> Panel:
+    """Draw the step of the alarm against D: the median and quartiles of each world outside.
+
+    A run without an alarm counts with its last step. The dashed line is the least possible mean.
+    """
     distance, series = distances(), []
     for world in OUTSIDE:
         colour = _LOOKS[world]["colour"]
         step = np.minimum(columns["step"][:, WORLDS.index(world)], settings.steps)
-        low, middle, high = np.quantile(step, [[0.25], [0.5], [0.75]])
+        low, middle, high = np.quantile(step, [0.25, 0.5, 0.75])[:, None]  # one point each
         style: Any = {"kind": "points", "colour": colour, "marker": COLOUR_MARKERS[colour]}
         series.append(Series(world, np.array([distance[world]]), middle, low, high, **style))
+    # From a little below the smallest D to a little above the largest.
     D = np.geomspace(0.8 * min(distance[w] for w in OUTSIDE), 1.25 * max(distance.values()), 40)
     bound = Series("ln(1/δ) / D", D, math.log(1 / settings.delta) / D, colour="ink", dash="dash")
     return Panel(
@@ -427,7 +452,8 @@ def _delay(settings: Settings, columns: Columns) -> Panel:
     )  # fmt: skip
 
 
-def _earned(columns: Columns) -> Panel:
+def _earned_panel(columns: Columns) -> Panel:
+    """Draw the reward per step of both agents, by the number of the world."""
     x, points = np.arange(len(WORLDS)), partial(Series.of_runs, kind="points")
     series = [
         points("ignores the alarm", x, columns["blind"], colour="ink", marker="square-open"),
@@ -445,5 +471,5 @@ experiment: Final = Experiment(
     "an alarm for worlds that no mode describes: false alarms, power, and a fallback", Settings,
     quick=Settings(), full=Settings(runs=5000), run=run,
     score=claims.Scored(_claims, _world_table, _alarm_table, fewest=FEWEST),
-    figures=Figures(_evidence, _alarms),
+    figures=Figures(_evidence_figure, _alarms_figure),
 )  # fmt: skip

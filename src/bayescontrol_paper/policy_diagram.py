@@ -95,7 +95,11 @@ def _class(who: str, start: int) -> TabularModes:
 
 
 def run(settings: Settings, i: int) -> Columns:
-    """Run each of POLICIES; count visits and transitions, and note when the subset is entered."""
+    """Run each of POLICIES; count visits and transitions, and note when the subset is entered.
+
+    `visits` counts the states of the second half, `moves` all transitions as [s, s'], and `inside`
+    is whether the state is in the subset, before the first step and after each of the next.
+    """
     states = len(modes().labels.situations)
     start = Stream.named(settings.seed, i, "start").integers(states)
     visits, moves, inside = [], [], []
@@ -108,19 +112,15 @@ def run(settings: Settings, i: int) -> Columns:
         states_visited = diagrams.state_path(acting, record)
         late = states_visited[-(settings.steps // 2) :]
         visits.append(np.bincount(late, minlength=states))
-        pairs = states * states_visited[:-1] + states_visited[1:]
+        pairs = states * states_visited[:-1] + states_visited[1:]  # a number for each (s, s')
         moves.append(np.bincount(pairs, minlength=states**2).reshape(states, states))
         inside.append(np.isin(states_visited[: SHOWN + 1], selected(who)))
-    return {
-        "start": np.array(int(start)),
-        "visits": np.stack(visits),
-        "moves": np.stack(moves),
-        "inside": np.stack(inside),
-    }
+    counts = {"visits": np.stack(visits), "moves": np.stack(moves), "inside": np.stack(inside)}
+    return {"start": np.array(int(start)), **counts}
 
 
 #: The rate of false alarms of all claims together, shared by four families of tests.
-_ALARMS: Final = 1e-3 / 4
+_FALSE_ALARM_RATE: Final = 1e-3 / 4
 
 
 def inside_after(who: str, steps: int) -> FloatArray:
@@ -147,35 +147,35 @@ def entered_by(who: str) -> int:
 
 
 def _names(states: Iterable[int]) -> str:
+    """Return the labels of the states, separated by spaces."""
     return " ".join(modes().labels.situations[x] for x in states)
 
 
 def _claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
+    """Make the claims about transitions, subsets, shares of the time, and entering a subset."""
     deviation = max(float(np.abs(chain(who).sum(-1) - 1.0).max()) for who in POLICIES)
     yield Claim(
         "transitions-sum-to-1", "from every state s, the probabilities P(s'|m,s) of the next state "
         "s' under the policy of m sum to 1; the largest deviation",
-        "ours", 0.0, deviation, None, deviation <= claims.ROUNDING, exact=True,
+        source="ours", expected=0.0, ours=deviation, holds=deviation <= claims.ROUNDING, exact=True,
     )  # fmt: skip
     for k, who in enumerate(POLICIES[:2]):
         visited = tuple(np.flatnonzero(columns["visits"][:, k].sum(axis=0)).tolist())
         yield claims.equality(
             f"subset-{who.lower()}", f"applying {who} means choosing a subset of the states: "
             "exactly these are visited for ever",
-            _names(selected(who)), _names(visited), "expected: where the exact stationary "
-            "distribution is positive; ours: visited in the second halves of "
-            f"{len(columns['visits'])} runs", place="section 4.1, figure 2",
-            origin="theory: the exact stationary distribution",
-            undecided=set(visited) < set(selected(who)),
+            expected=_names(selected(who)), ours=_names(visited), reason="expected: where the "
+            "exact stationary distribution is positive; ours: visited in the second halves of "
+            f"{len(columns['visits'])} runs", origin="theory: the exact stationary distribution",
+            place="section 4.1, figure 2", undecided=set(visited) < set(selected(who)),
         )  # fmt: skip
     for k, who in enumerate(POLICIES):
         x = int(np.argmax(time_shares(who)))
         yield claims.means_claim(
-            "time-by-turns" if who == ALTERNATING else f"time-{who.lower()}",
-            f"{who}: runs spend the computed share of the time in every state; shown: "
-            f"{_names((x,))}",
-            _time_in_states(columns)[:, k], time_shares(who), _ALARMS / 3, shown=x,
-            about="all states: ",
+            "time-by-turns" if who == ALTERNATING else f"time-{who.lower()}", f"{who}: runs spend "
+            f"the computed share of the time in every state; shown: {_names((x,))}",
+            runs=_time_in_states(columns)[:, k], expected=time_shares(who),
+            false_alarm_rate=_FALSE_ALARM_RATE / 3, shown=x, about="all states: ",
         )  # fmt: skip
     yield _frequency_claim(columns)
     yield from _entering_claims(columns)
@@ -190,14 +190,16 @@ def _time_in_states(columns: Columns) -> FloatArray:
 def _frequency_claim(columns: Columns) -> Claim:
     """Claim that transitions are as frequent as computed.
 
-    Margins are binomial, because transitions are independent given their state.
+    Margins are binomial, because transitions are independent given their state. A state that was
+    never left agrees; a transition of probability 0 or 1 has no margin.
     """
     agreeing, pairs = 0, 0
     for k, who in enumerate(POLICIES):
         P, moves = chain(who), columns["moves"][:, k].sum(axis=0)
-        departures = np.maximum(moves.sum(axis=1, keepdims=True), 1)
-        gap = np.where(moves.sum(axis=1, keepdims=True) > 0, np.abs(moves / departures - P), 0.0)
-        z = normal_quantile(1 - _ALARMS / (2 * P.size * len(POLICIES)))
+        left = moves.sum(axis=1, keepdims=True)  # how often each state was left
+        departures = np.maximum(left, 1)
+        gap = np.where(left > 0, np.abs(moves / departures - P), 0.0)
+        z = normal_quantile(1 - _FALSE_ALARM_RATE / (2 * P.size * len(POLICIES)))
         # The last term covers small counts, where a share is not normal.
         margin = z * np.sqrt(P * (1 - P) / departures) + z * z / (3 * departures)
         agreeing += int((gap <= np.where(P * (1 - P) > 0, margin, 0.0)).sum())
@@ -205,28 +207,30 @@ def _frequency_claim(columns: Columns) -> Claim:
     return claims.equality(
         "transition-frequencies", "every transition is taken as often as P(s'|m,s) says, and those "
         "of probability 0 never; number of pairs (s, s') that agree, for three policies",
-        pairs, agreeing, "within binomial margins, with one false alarm in 1,000 seeds",
-        origin="theory: exact probabilities, binomial margin",
+        expected=pairs, ours=agreeing, reason="within binomial margins, with one false alarm in "
+        "1,000 seeds", origin="theory: exact probabilities, binomial margin",
     )  # fmt: skip
 
 
 def _entering_claims(columns: Columns) -> Iterator[Claim]:
+    """Claim that P1 and P2 soon enter their subsets, and that both in turn select more states."""
     latest = max(entered_by(who) for who in POLICIES)
     early = min(latest, columns["inside"].shape[-1] - 1)
     yield claims.equality(
         "wherever-it-starts", f"from every state, each policy is inside its subset after {latest} "
         "steps and stays there; share of the runs and steps from then on",
-        1.0, float(columns["inside"][:, :2, early:].mean()), origin="theory: by then the exact "
-        "chain is inside with probability 1",
+        expected=1.0, ours=float(columns["inside"][:, :2, early:].mean()), origin="theory: by then "
+        "the exact chain is inside with probability 1",
     )  # fmt: skip
     either = {*selected("P1"), *selected("P2")}
-    new = [x for x in selected(ALTERNATING) if x not in either]
+    new = [x for x in selected(ALTERNATING) if x not in either]  # states of neither policy
     yield claims.means_claim(
         "by-turns-leads-elsewhere",
         f"two alternating policies visit {_names(new)}, which neither visits for ever by itself: a "
         "mixture of policies selects more than the two subsets; share of the time",
-        _time_in_states(columns)[:, 2, new].sum(axis=1)[:, None],
-        time_shares(ALTERNATING)[new].sum(keepdims=True), _ALARMS, also=bool(new),
+        runs=_time_in_states(columns)[:, 2, new].sum(axis=1)[:, None],
+        expected=time_shares(ALTERNATING)[new].sum(keepdims=True),
+        false_alarm_rate=_FALSE_ALARM_RATE, also=bool(new),
     )  # fmt: skip
 
 
@@ -238,11 +242,10 @@ def _share_table(settings: Settings, columns: Columns) -> claims.Rows:
     one number if all runs agree.
     """
     runs = _time_in_states(columns)
-    rows = [
-        (name, *(cell for k, who in enumerate(POLICIES)
-                 for cell in (float(time_shares(who)[x]), claims.format_mean(runs[:, k, x]))))
-        for x, name in enumerate(modes().labels.situations)
-    ]  # fmt: skip
+    rows: list[list[float | str]] = [[name] for name in modes().labels.situations]
+    for x, row in enumerate(rows):
+        for k, who in enumerate(POLICIES):
+            row += [float(time_shares(who)[x]), claims.format_mean(runs[:, k, x])]
     header = " | ".join(f"{who}, exact | {who}, simulated" for who in POLICIES)
     return claims.Rows(f"state | {header}", rows)
 
@@ -265,7 +268,7 @@ _LABELS: Final = {
 }  # fmt: skip
 
 
-def _diagram(settings: Settings, columns: Columns) -> Figure:
+def _diagram_figure(settings: Settings, columns: Columns) -> Figure:
     """A policy diagram: states, transitions, and what each policy selects
 
     A circle is a state, an arrow a transition, the wider the more likely; a/0 reads: after
@@ -278,7 +281,7 @@ def _diagram(settings: Settings, columns: Columns) -> Figure:
     return Figure(panels, paper={2: ""})
 
 
-def _time(settings: Settings, columns: Columns) -> Figure:
+def _time_figure(settings: Settings, columns: Columns) -> Figure:
     """Time spent in each state
 
     P1 always takes action a, P2 always action b; alternating, either with probability 1/2 at
@@ -293,6 +296,7 @@ def _time(settings: Settings, columns: Columns) -> Figure:
 
 
 def _world_panel() -> Panel:
+    """Draw all transitions of the world, and the subsets of P1 and P2."""
     n, edges = len(_PLACES), diagrams.transitions(modes(), TRUE, [_LOOKS["P1"], _LOOKS["P2"]])
     graph = Graph(
         "eight states, all transitions between them, and the subsets of P1 and P2",
@@ -307,6 +311,7 @@ def _world_panel() -> Panel:
 
 
 def _area(who: str) -> Area:
+    """Make the outline of the subset of P1 or P2."""
     colour, dash = _LOOKS[who]
     inside = [modes().labels.situations[x] for x in selected(who)]
     return Area(f"subset of {who}", inside, colour, dash, side="above" if who == "P1" else "below")
@@ -319,6 +324,7 @@ def _placed(edge: Edge) -> Edge:
 
 
 def _policy_panel(who: str) -> Panel:
+    """Draw the transitions of one policy; those from outside its subset are faint."""
     colour, _ = _LOOKS[who]
     mu, inside = time_shares(who), {modes().labels.situations[x] for x in selected(who)}
     action = modes().labels.actions[int(np.argmax(action_probabilities(who)[0]))]
@@ -361,7 +367,7 @@ def _state_panel(columns: Columns) -> Panel:
     for k, (who, marker) in enumerate(zip(POLICIES, _MARKERS, strict=True)):
         run_style: Any = {"kind": "points", "group": who, "colour": _LOOKS[who][0]}
         exact_style: Any = {"marker": "square-open", "in_legend": False, **run_style}
-        x = state_numbers + 0.22 * (k - 1)
+        x = state_numbers + 0.22 * (k - 1)  # side by side
         exact_series.append(Series(f"{who}: exact", x, time_shares(who), **exact_style))
         run_series.append(Series.of_runs(who, x, runs[:, k], marker=marker, **run_style))
     return Panel(
@@ -375,5 +381,5 @@ experiment: Final = Experiment(
     "policy-diagram", "states and transitions as a graph, and the subset that each policy selects",
     Settings, quick=Settings(runs=400), full=Settings(runs=2000, steps=10_000), run=run,
     score=claims.Scored(_claims, _share_table, fewest=FEWEST),
-    figures=Figures(diagrams.interaction, _diagram, _time),
+    figures=Figures(diagrams.interaction, _diagram_figure, _time_figure),
 )  # fmt: skip

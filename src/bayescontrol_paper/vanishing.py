@@ -47,7 +47,7 @@ from bayescontrol.plot.chart import Colour, Panel, Series
 from bayescontrol_paper import _claims as claims
 from bayescontrol_paper._figures import Figure, Figures, look, share_of_runs, spread_of_runs
 from bayescontrol_paper._five_modes import COLOURS, OUTSIDE, TRUE, five_modes
-from bayescontrol_paper.divergence import ROUNDING, bound
+from bayescontrol_paper.divergence import bound
 
 #: With fewer runs no claims are made.
 FEWEST: Final = 100
@@ -77,7 +77,10 @@ def class_of(name: str) -> TabularModes:
 
 
 def times(settings: Settings, name: str) -> IntArray:
-    """Return the stored steps: evenly spaced over `steps`, and in log t over `long_steps`."""
+    """Return the stored steps: evenly spaced over `steps`, and in log t over `long_steps`.
+
+    Five modes have the first kind of steps, the bias grid the second, and the core diagram both.
+    """
     even = np.linspace(0, settings.steps, 81).round().astype(np.int64)
     late = claims.log_spaced(settings.long_steps, per_decade=12)
     return np.unique({FIVE: even, CORE: np.concatenate([even, late]), BIASES: late}[name])
@@ -92,24 +95,26 @@ def run(settings: Settings, i: int) -> Columns:
         bounds = bound(modes, found.d[0], true)
         columns[f"{name} posterior"] = found.posterior[0]
         columns[f"{name} bound"] = bounds
-        violated = found.posterior[0] > bounds * (1.0 + ROUNDING)
+        violated = found.posterior[0] > bounds * (1.0 + claims.ROUNDING)
         columns[f"{name} violations"] = np.array(int(violated.sum()))
     return columns
 
 
-#: (.8, .8) and (.8, .2) are in the core of (.8, .5); the first acts differently.
+#: The numbers of (.8, .8) and (.8, .2), in the core of (.8, .5); the first acts differently.
 RIVAL: Final = 8
 TWIN: Final = 6
 #: A weight below this counts as vanished.
 GONE: Final = 0.01
-#: The weights outside the core and the power of t in the pilots, by their number of steps.
-_OUTSIDE: Final[Mapping[str, Mapping[int, claims.Pilot]]] = {
+#: The weights outside the core in the pilots, by class and their number of steps.
+_PILOTS: Final[Mapping[str, Mapping[int, claims.Pilot]]] = {
     FIVE: OUTSIDE,
     CORE: {500: claims.Pilot(0.118, 0.295, 1000), 4000: claims.Pilot(0.0554, 0.222, 1000)},
     BIASES: {500: claims.Pilot(0.0, 0.0, 1000)},
 }
-_POWER: Final = {500: claims.Pilot(-0.870, 0.996, 1000), 4000: claims.Pilot(-0.905, 0.965, 1000)}
-_ALARMS: Final = 1e-3
+#: The power of t of (.8, .8) in the pilots, by their number of steps.
+_POWERS: Final = {500: claims.Pilot(-0.870, 0.996, 1000), 4000: claims.Pilot(-0.905, 0.965, 1000)}
+#: False-alarm rate of the claim about the power of t.
+_FALSE_ALARM_RATE: Final = 1e-3
 
 
 def verdict_on(name: str, m: int) -> PairVerdict:
@@ -121,6 +126,7 @@ def verdict_on(name: str, m: int) -> PairVerdict:
     return _verdict(class_of(name)).pair(CLASSES[name], m)
 
 
+#: Checks a class, once.
 _verdict: Final = cache(check)
 
 
@@ -156,26 +162,27 @@ def others(name: str, inside: bool) -> list[int]:
 
 
 def _claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
+    """Make the claims about modes outside the core, then about modes inside it."""
     for name in CLASSES:
-        pilot, pilot_text = claims.longest_pilot(_OUTSIDE[name], int(times(settings, name)[-1]))
+        pilot, pilot_text = claims.longest_pilot(_PILOTS[name], int(times(settings, name)[-1]))
         outside = others(name, inside=False)
         weights = columns[f"{name} posterior"][:, -1, outside].sum(-1)
-        left = float((weights > GONE).mean())
+        left = float((weights > GONE).mean())  # the share of runs with some weight left
         yield claims.vanishes(
             f"outside-the-core-{name.replace(' ', '-')}",
             f"{name}: the weight of all {len(outside)} modes outside the core of the true one "
             "vanishes almost surely; its mean at the end",
-            class_of(name).prior[outside].sum(), weights, pilot,
-            f"{pilot_text}: {claims.format_weight(pilot.mean)}",
-            f"in {100 * left:.3g} % of the runs more than {GONE:g} is left"
+            start=class_of(name).prior[outside].sum(), values=weights, pilot=pilot,
+            pilot_text=f"{pilot_text}: {claims.format_weight(pilot.mean)}",
+            reason=f"in {100 * left:.3g} % of the runs more than {GONE:g} is left"
             + ": m* is rarely in charge for long while its weight is small" * (left > 0.02),
             place="section 4.4, theorem 3", small_as_text=True,
         )  # fmt: skip
     yield claims.equality(
         "never-above-the-bound", "no posterior of a mode m is ever above P(m)/P(m*) e^(-d), where "
         "d is the evidence for the true mode m* against m; violations",
-        0, sum(int(columns[f"{name} violations"].sum()) for name in CLASSES),
-        f"{sum(columns[f'{name} bound'].size for name in CLASSES)} comparisons",
+        expected=0, ours=sum(int(columns[f"{name} violations"].sum()) for name in CLASSES),
+        reason=f"{sum(columns[f'{name} bound'].size for name in CLASSES)} comparisons",
         origin="theory: no violation, up to rounding",
     )  # fmt: skip
     modes, inside = class_of(FIVE), others(FIVE, inside=True)
@@ -185,7 +192,7 @@ def _claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
     yield Claim(
         "inside-the-core-stays", f"{FIVE}: modes inside the core that act as m* does need not "
         f"vanish ({', '.join(modes.name(m) for m in inside)}); median of their weight at the end",
-        "ours", f"about {prior:g}", median, None, alike and median > prior / 2,
+        source="ours", expected=f"about {prior:g}", ours=median, holds=alike and median > prior / 2,
         reason="no remaining mode takes the actions that would refute them; they do no harm",
         threshold_origin="pilot on seed 1000, 1,000 runs: nine in ten are above half of the prior "
         "(false alarms: below 1e-9)",
@@ -194,25 +201,30 @@ def _claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
 
 
 def _rival_claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
+    """Claim that (.8, .8) vanishes although it is in the core, and that its weight falls like 1/t.
+
+    The pilot's power of t is not -1 yet: the slack is its distance from -1 and the margin.
+    """
     found, powers = verdict_on(BIASES, RIVAL), exponents(settings, columns)
-    exact = found.in_core and bool(found.act_differently) and found.outcome is Outcome.SETTLES
+    in_theory = found.in_core and bool(found.act_differently) and found.outcome is Outcome.SETTLES
     median = float(np.median(columns[f"{BIASES} posterior"][:, -1, RIVAL]))
     prior = float(class_of(BIASES).prior[RIVAL])
     yield Claim(
         "refuted-by-its-own-policy", "bias grid: the mode (.8, .8) is in the core of the true one, "
         "(.8, .5), acts differently, and vanishes nevertheless; median of its weight at the end",
-        "ours", f"→ 0, from {prior:.3g}", median, None, exact and median < prior / 5,
-        reason="it predicts that the second arm wins with .8, pulls it half of the time, and is "
-        "refuted by the observations", threshold_origin="pilot on seed 1000, 1,000 runs of 500 "
-        "steps: eight in ten are below a fifth of the prior (false alarms: below 1e-9)",
+        source="ours", expected=f"→ 0, from {prior:.3g}", ours=median,
+        holds=in_theory and median < prior / 5, reason="it predicts that the second arm wins with "
+        ".8, pulls it half of the time, and is refuted by the observations",
+        threshold_origin="pilot on seed 1000, 1,000 runs of 500 steps: eight in ten are below a "
+        "fifth of the prior (false alarms: below 1e-9)",
     )  # fmt: skip
     mean, error = claims.measured(powers)
-    pilot, pilot_text = claims.longest_pilot(_POWER, settings.long_steps)
-    slack = abs(pilot.mean + 1.0) + pilot.margin(len(powers), _ALARMS)
+    pilot, pilot_text = claims.longest_pilot(_POWERS, settings.long_steps)
+    slack = abs(pilot.mean + 1.0) + pilot.margin(len(powers), _FALSE_ALARM_RATE)
     yield Claim(
         "slower-like-one-over-t", "the weight w of (.8, .8) falls like 1/t, not exponentially: the "
         "power of t, over the last three quarters of the steps",
-        "ours", -1.0, mean, error, abs(mean + 1.0) <= slack,
+        source="ours", expected=-1.0, ours=mean, error=error, holds=abs(mean + 1.0) <= slack,
         reason="its arm is pulled in proportion to its weight, so dw/dt ∝ -w²",
         threshold_origin=f"{pilot_text}: {pilot.mean:.2g} at a finite time; within {slack:.2g} of "
         "-1 (false alarms: 1 in 1000)",
@@ -243,11 +255,11 @@ def _weight_table(settings: Settings, columns: Columns) -> claims.Rows:
     return claims.Rows(header, rows)
 
 
-#: (.5, .5), outside the core.
-_STRANGER: Final = 4
+#: The number of (.5, .5), which is outside the core.
+_OUTSIDER: Final = 4
 
 
-def _vanishing(settings: Settings, columns: Columns) -> Figure:
+def _vanishing_figure(settings: Settings, columns: Columns) -> Figure:
     """Whose weight vanishes, and how fast
 
     m* is the true mode. Its core contains the modes that its policy cannot tell from it; d is
@@ -294,12 +306,13 @@ def _weights_panel(
 
 
 def _bias_grid_panel(settings: Settings, columns: Columns) -> Panel:
+    """Draw the weights of three modes of the bias grid, and a line ∝ 1/t for comparison."""
     modes, t = class_of(BIASES), times(settings, BIASES)
     v = columns[f"{BIASES} posterior"]
     shown: tuple[tuple[int, str, Colour], ...] = (
         (RIVAL, "in core, acts differently", "vermillion"),
         (TWIN, "in core, acts alike", "blue"),
-        (_STRANGER, "outside", "orange"),
+        (_OUTSIDER, "outside", "orange"),
     )
     series = [
         spread_of_runs(f"{modes.name(m)}, {words}", t, v[:, :, m], colour=colour)
@@ -315,6 +328,7 @@ def _bias_grid_panel(settings: Settings, columns: Columns) -> Panel:
 
 
 def _remaining_panel(settings: Settings, columns: Columns) -> Panel:
+    """Draw the share of runs with weight left outside the core; step 0 is not on a log axis."""
     looks = {FIVE: look("blue"), CORE: look("green", "dash"), BIASES: look("vermillion", "dashdot")}
     series = []
     for name, style in looks.items():
@@ -332,5 +346,5 @@ experiment: Final = Experiment(
     "vanishing", "whose weight vanishes, how fast, and who keeps it: outside the core and inside",
     Settings, quick=Settings(runs=250), full=Settings(runs=2000, long_steps=10_000), run=run,
     score=claims.Scored(_claims, _class_table, _weight_table, fewest=FEWEST),
-    figures=Figures(_vanishing),
+    figures=Figures(_vanishing_figure),
 )  # fmt: skip

@@ -69,7 +69,7 @@ def area(x: Any, y: Any) -> float:
 
 
 def test_the_regions_fill_the_square_and_the_visible_faces_of_the_cube() -> None:
-    square, cube, apart = paper._best_lever_regions(FEW, {}).panels
+    square, cube, apart = paper._best_lever_regions_figure(FEW, {}).panels
     assert [area(region.x, region.y) for region in square.regions] == [0.5, 0.5]
     corners = paper.project([(0, 0, 0), (1, 0, 0), (1, 0, 1), (1, 1, 1), (0, 1, 1), (0, 1, 0)]).T
     outside = [

@@ -64,17 +64,17 @@ class Claim:
     """One claim: `expected` compared with `ours` ± `error`.
 
     `error` is a standard error or a tolerance of `ours`, None if `ours` is exact. `holds` is None
-    for a claim of the paper that cannot be compared with our numbers. `undecided` marks a claim
-    with too few runs to decide it; its `holds` becomes None. `reason` explains why a claim is
-    refuted, not comparable or undecided. `place` is the section, figure or theorem of the paper
-    that makes the claim; it is required if the source is the paper. `exact` marks a claim that no
-    simulated run can change, such as a constant. `threshold_origin` names the origin of the
-    threshold: theory, a pilot on other seeds, results at full size, the paper, other programs, or
-    a requirement that was set before the measurement.
+    for a claim of the paper that cannot be compared with our numbers; a claim of ours needs it.
+    `undecided` marks a claim with too few runs to decide it; its `holds` becomes None. `reason`
+    explains why a claim is refuted, not comparable or undecided. `place` is the section, figure or
+    theorem of the paper that makes the claim; it is required if the source is the paper. `exact`
+    marks a claim that no simulated run can change, such as a constant. `threshold_origin` names the
+    origin of the threshold: theory, a pilot on other seeds, results at full size, the paper, other
+    programs, or a requirement that was set before the measurement.
 
     >>> claim = Claim(
     ...     name="bayes-optimal-time", claim="the Bayes-optimal agent needs k steps",
-    ...     source="paper", expected=3.0, ours=3.0, error=None, holds=True, place="section 6.1",
+    ...     source="paper", expected=3.0, ours=3.0, holds=True, place="section 6.1",
     ... )
     >>> claim.verdict
     'holds'
@@ -85,8 +85,8 @@ class Claim:
     source: ClaimSource
     expected: float | str
     ours: float | str
-    error: float | None
-    holds: bool | None
+    error: float | None = None
+    holds: bool | None = None
     reason: str = ""
     place: str = field(default="", kw_only=True)
     exact: bool = field(default=False, kw_only=True)
@@ -224,7 +224,7 @@ class Experiment(Generic[S]):
     ...     return {"square": np.array(i * i)}
     >>> def score(settings, columns):
     ...     total = int(columns["square"].sum())
-    ...     return Score((Claim("sum", "0 + 1 + 4 + 9", "ours", 14, total, None, total == 14),))
+    ...     return Score((Claim("sum", "0 + 1 + 4 + 9", "ours", 14, total, holds=total == 14),))
     >>> squares = Experiment(
     ...     "squares", "sums of squares", Settings, Settings(), Settings(runs=4), run, score,
     ...     figures=lambda settings, columns: {},
