@@ -74,13 +74,16 @@ def next_situation(advance: Callable[[X, A, O], X], x: X, a: A, o: O) -> X:
 
 
 def independent_of_feedback(advance: Advance, x: Any) -> bool:
-    """Return whether the situation after x does not depend on the observation.
+    """Return whether feedback may come late: no observation decides the situation after x.
 
-    `advance` declares this with `accept_late_feedback`, or its `successor` table always stays in x.
+    A bound method of tabular modes is judged by their `successor` table: every entry must be x, so
+    that the situation never changes. Any other `advance` must be marked with the decorator
+    `accept_late_feedback`.
     """
-    table = getattr(getattr(advance, "__self__", None), "successor", None)
-    if table is not None:
-        return not np.any(table != x)
+    modes = getattr(advance, "__self__", None)  # None if `advance` is not a bound method
+    successor = getattr(modes, "successor", None)
+    if successor is not None:
+        return not np.any(successor != x)
     return bool(getattr(advance, "accepts_late_feedback", False))
 
 

@@ -193,7 +193,7 @@ def test_a_model_with_wrong_dynamics_or_noise_is_noticed() -> None:
     assert whiteness(quiet, log).variance == pytest.approx(4.0, rel=0.3)
     with pytest.raises(InvalidSystem, match="does not fit"):
         whiteness(good, (np.ones((100, 2)), np.ones(100)))
-    with pytest.raises(InvalidSystem, match="come from the log"):
+    with pytest.raises(InvalidSystem, match="omit process_noise: the log"):
         fit_plant(log, order=2).mode(idle, process_noise=1.0)
     student = PlantMode(
         ([[0.5]], [[1.0]], [[1.0]]), idle, process_noise=1, sensor_noise=1, student=4

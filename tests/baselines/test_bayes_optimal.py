@@ -326,6 +326,8 @@ def test_bad_input_is_refused_and_changes_nothing() -> None:
     ):
         with pytest.raises(IncompatibleState):
             agent.load(bad)
+    with pytest.raises(IncompatibleState, match=r"9 pulls.* create it with the `horizon`"):
+        agent.load(saved | {"counts": np.array([[9, 0], [0, 0]])})
     assert repr(agent).endswith("(BanditPlan(2 arms, horizon=6: 126 counts), 6 pulls to go)")
 
 

@@ -79,6 +79,13 @@ def test_three_slashes_are_relative_and_four_absolute(
     open_store("sqlite:///here.db").close()
     open_store(f"sqlite:///{tmp_path}/there.db").close()
     assert sorted(os.listdir(tmp_path)) == ["here.db", "there.db"]
+    (tmp_path / "empty.db").touch()
+    for url, words in (
+        ("gone.db", f"in {tmp_path}/gone.db, which does not exist: .*four slashes"),
+        (f"{tmp_path}/empty.db", f"in {tmp_path}/empty.db, which is empty .*: check the path$"),
+    ):
+        with pytest.raises(UnknownStore, match=words):
+            open_store(f"sqlite:///{url}", create=False)
 
 
 # -- one process writes a file, by one connection: all others are refused -------------------------

@@ -158,7 +158,7 @@ def test_a_damaged_header_is_reported(
     else:
         wal[byte] ^= 16
     copy = copy_of(small[0], tmp_path / "copy", bytes(wal))
-    with pytest.raises(DamagedLog, match="at its header: all its commits cannot be read"):
+    with pytest.raises(DamagedLog, match="at its header: none of its commits can be read"):
         open_agent(f"sqlite:///{copy}", "shop", SHOP)
 
 

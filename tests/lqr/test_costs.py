@@ -51,7 +51,7 @@ def test_merging_combines_the_evidence_of_both_beliefs() -> None:
     assert one.count == 100
     with pytest.raises(IncompatibleState, match="equal sizes, noise and priors"):
         one.merge(CostBelief(2, 1, noise=0.2))
-    with pytest.raises(IncompatibleState, match="known costs with costs that are learned"):
+    with pytest.raises(IncompatibleState, match=r"this belief learns the costs .*create both"):
         one.merge("costs")
 
 

@@ -219,27 +219,27 @@ class WatchingAlarm(Saved):
 
         A likelihood above 1 is invalid if the predictor gives probabilities.
         """
-        ln_p = as_numbers(log_p, f"log-likelihoods {log_p!r}", BadEvidence)
-        is_list = ln_p.ndim == 1 and len(ln_p) >= max(1, self._log_e.size)
-        if not is_list or (w is not None and len(w) != len(ln_p)):
+        log_p = as_numbers(log_p, f"log-likelihoods {log_p!r}", BadEvidence)
+        is_list = log_p.ndim == 1 and len(log_p) >= max(1, self._log_e.size)
+        if not is_list or (w is not None and len(w) != len(log_p)):
             raise BadEvidence(
-                f"log-likelihoods of shape {ln_p.shape}, after {self._log_e.size} modes so far: "
+                f"log-likelihoods of shape {log_p.shape}, after {self._log_e.size} modes so far: "
                 "give one for each mode"
             )
-        if not (ln_p < math.inf).all():  # NaN or +∞
-            m = int(np.argmin(ln_p < math.inf))
+        if not (log_p < math.inf).all():  # NaN or +∞
+            m = int(np.argmin(log_p < math.inf))
             raise BadEvidence(
-                f"the log-likelihood of observation {o!r} under mode {m} is invalid: {ln_p[m]}; "
+                f"the log-likelihood of observation {o!r} under mode {m} is invalid: {log_p[m]}; "
                 "expected a number below infinity"
             )
-        if ln_p.max() > ROUNDING and getattr(self.predictor, "density", None) is False:
-            m = int(ln_p.argmax())
+        if log_p.max() > ROUNDING and getattr(self.predictor, "density", None) is False:
+            m = int(log_p.argmax())
             raise BadEvidence(  # exp(710) would overflow
-                f"the likelihood {math.exp(min(ln_p[m], 700.0)):.3g} of observation {o!r} under "
+                f"the likelihood {math.exp(min(log_p[m], 700.0)):.3g} of observation {o!r} under "
                 f"mode {m} is a density, but {self.predictor!r} gives probabilities: use a "
                 "predictor of densities, such as LinearPredictor or StudentPredictor"
             )
-        return ln_p
+        return np.asarray(log_p)
 
     def _check_state(self, new: SimpleNamespace) -> None:
         t, step = new.clock.tolist()
@@ -315,20 +315,21 @@ class Alarm(WatchingAlarm):
         """Return ln E_t(m) of every mode as it would be after o; the alarm does not change.
 
         `log_p` are ln P(o | m, x, a) of all modes, `w` their weights. Modes of weight 0 do not
-        count. Raises `BadEvidence` if a log-likelihood or o is invalid.
+        count: their E is ∞, never the smallest. Raises `BadEvidence` if a log-likelihood or o is
+        invalid.
         """
-        ln_p = self._as_log_likelihoods(log_p, o, w)
+        log_p = self._as_log_likelihoods(log_p, o, w)
         log_q = log_prediction(self.predictor, x, a, o)
-        if math.isnan(log_q):  # no prediction: E_t(m) stays as it is
-            ln_p, log_q = np.where(np.isneginf(ln_p), ln_p, 0.0), 0.0
-        log_e, weights = np.empty(len(ln_p)), np.ones(len(ln_p)) if w is None else w
-        kernels.tabular.weigh(self.log_evidence(len(ln_p)), weights, ln_p, log_q, log_e)
+        if math.isnan(log_q):  # no prediction: q / P = 1, so E_t(m) stays, except where P = 0
+            log_p, log_q = np.where(np.isneginf(log_p), log_p, 0.0), 0.0
+        log_e, weights = np.empty(len(log_p)), np.ones(len(log_p)) if w is None else w
+        kernels.tabular.weigh(self.log_evidence(len(log_p)), weights, log_p, log_q, out=log_e)
         return log_e
 
     def take(self, x: Any, a: Any, o: Any, log_e: FloatArray) -> bool:
         """Store the result of `weigh` and let q learn o; return True if this raised the alarm."""
         self.predictor.update(x, a, o)
-        return self.fast_forward(1, log_e)
+        return self.fast_forward(steps=1, log_e=log_e)
 
     def reset(self) -> None:
         """Restart the e-process with E = 1; it has its own false-alarm probability δ.

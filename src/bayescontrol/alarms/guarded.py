@@ -74,7 +74,7 @@ def _run(agent: Any, environment: Any, steps: int, p: Stream, q: Stream) -> Reco
     """
     modes, rule, alarm = environment.modes, agent.agent, agent.alarm
     situations, actions, _ = modes.successor.shape
-    columns = np.empty((3, steps), np.int64)  # the drawn mode (-1: fallback), a_t, o_t
+    columns = np.empty((3, steps), np.int64)  # the drawn mode (-1 if the fallback acts), a_t, o_t
     streams = kernels.random.Streams(p.state, q.state)
     fallback = -1 if agent.fallback is None else agent.fallback
     start = 0
@@ -88,8 +88,8 @@ def _run(agent: Any, environment: Any, steps: int, p: Stream, q: Stream) -> Reco
             kernels.tabular.Columns(*columns[:, start:]),
         )  # fmt: skip
         raised = not alarm.raised and log_e.min() >= alarm.threshold
-        stopped = start + done < steps and not raised
-        drawn = columns[0, start : start + done + stopped]
+        stopped = start + done < steps and not raised  # at an impossible observation
+        drawn = columns[0, start : start + done + stopped]  # the agent also acted at the stop
         drawn = drawn[drawn >= 0]  # only the steps in which the rule acted
         rule.belief.fast_forward(learned, int(drawn[-1]) if drawn.size else rule.belief.drawn)
         if drawn.size:
@@ -98,7 +98,7 @@ def _run(agent: Any, environment: Any, steps: int, p: Stream, q: Stream) -> Reco
         alarm.predictor.set_table(counts)
         start += done
         alarm.fast_forward(done, log_e)
-        if stopped:  # an impossible observation: the Python code raises the error
+        if stopped:  # the Python code raises the error
             agent.observe(int(columns[1, start]), int(columns[2, start]))
     return Record(columns[1], columns[2])
 
@@ -164,7 +164,7 @@ class Guarded(WrappedAgent):
         alarm.require_belief(agent)
         if isinstance(alarm.predictor, StudentPredictor):
             alarm.predictor.require_key(agent.x)
-        # The number of modes that the alarm has checked.
+        # The number of modes that the alarm has checked; 0 if the belief has no list of modes.
         self._checked_modes = len(agent.belief) if isinstance(agent.belief, FiniteBelief) else 0
         #: The wrapped agent.
         self.agent = agent

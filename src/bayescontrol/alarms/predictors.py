@@ -334,6 +334,7 @@ def _to_python(value: Any) -> Any:
 
 
 def _contains_reals(value: Any) -> bool:
+    """Return whether a number, an array, or a part of a tuple or list is of a floating type."""
     if isinstance(value, tuple | list):
         return any(map(_contains_reals, value))
     return isinstance(value, float) or getattr(getattr(value, "dtype", None), "kind", "") == "f"
@@ -400,9 +401,11 @@ class LinearPredictor(Saved):
     )
 
     def __init__(self, starts: int = 1) -> None:
-        self._used: IntArray = np.full(starts, -1)  # 0 for a place that is used, otherwise -1
+        # n of every place in a new regression: 0 if the place is used, otherwise -1: do not learn.
+        self._used: IntArray = np.full(starts, -1)
         self._used[0] = 0
-        # (names, p, d) -> the triangles F and the numbers of observations n, of all places.
+        # (names, p, d) -> the triangles F and the numbers of observations n, of all places; see
+        # `_key_and_row` for the key, and `kernels.regression` for F.
         self._regressions: dict[Hashable, tuple[FloatArray, IntArray]] = {}
         self._last: FloatArray = np.zeros(0)  # the last observation
 
@@ -413,6 +416,7 @@ class LinearPredictor(Saved):
 
     def observations_needed(self, x: object, a: object, o: object) -> int:
         """Return p + 2, the number of observations before the first prediction."""
+        # Without x the last observation takes its place, and has as many numbers as o.
         (_, p, _), _ = _key_and_row(o if x is None else x, a, o)
         return p + 2
 
@@ -422,7 +426,7 @@ class LinearPredictor(Saved):
         out = np.full(len(self._used), math.nan)
         if key in self._regressions:
             F, n = self._regressions[key]
-            kernels.regression.log_student(F, n, row, key[1], np.empty_like(row), out)
+            kernels.regression.log_student(F, n, row, p=key[1], v=np.empty_like(row), out=out)
         return out
 
     def update(self, x: Any, a: Any, o: Any) -> None:
@@ -431,8 +435,9 @@ class LinearPredictor(Saved):
         size = len(row)
         if key not in self._regressions:
             self._regressions[key] = np.zeros((len(self._used), size, size)), self._used.copy()
-        kernels.regression.absorb_rows(*self._regressions[key], row, np.empty(size), np.zeros(size))
-        self._last = row[key[1] :].copy()
+        F, n = self._regressions[key]
+        kernels.regression.absorb_rows(F, n, row, v=np.empty(size), z=np.zeros(size))
+        self._last = row[key[1] :].copy()  # y, the numbers of o
 
     def restart(self, place: int, used: BoolArray) -> None:
         """Forget what this place has learned; learn only in the starts that are used."""

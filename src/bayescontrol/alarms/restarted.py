@@ -182,8 +182,9 @@ class RestartedAlarm(WatchingAlarm):
         changes_freely = isinstance(belief, FadingBelief)
         for m, mode, is_small in noise_floors(belief):
             noise = mode.noise
-            if is_small:  # N(o; f, v) ≤ N(o; f, s²) Π s/σ, without a second simulation
-                d = np.size(o) if noise.std.size == 1 else 1
+            # N(o; f, v) ≤ N(o; f, s²) Π s/σ for every v from σ² to s², without a second simulation
+            if is_small:
+                d = np.size(o) if noise.std.size == 1 else 1  # one σ for all components of o
                 log_p[m] += d * float(np.log(noise.scale / noise.std).sum())
             elif w[m] > 0.0 and log_p[m] > -math.inf:
                 log_p[m] = min(noise.log_bound(o, mode.step(x, a)), EXACT)
@@ -209,11 +210,12 @@ class RestartedAlarm(WatchingAlarm):
         """
         if self.t == 0 and isinstance(self.predictor, LinearPredictor):
             self._require_predictions(self.predictor.observations_needed(x, a, o))
-        ln_p = self._as_log_likelihoods(log_p, o, w)
+        log_p = self._as_log_likelihoods(log_p, o, w)
         log_q = self._bank.log_predict_each(x, a, o)
-        log_r, log_m = np.zeros((len(log_q), len(ln_p))), np.empty(len(ln_p))
+        log_r, log_m = np.zeros((len(log_q), len(log_p))), np.empty(len(log_p))
         log_r[:, : self._log_e.size] = self._log_r
-        kernels.restarts.weigh(self._starts, log_r, log_q, ln_p, log_m)
+        kernels.restarts.weigh(self._starts, log_r, log_q, log_p, log_m)
+        # M = ∞ does not count: it is never the minimum over the modes.
         return log_r, log_m if w is None else np.where(w > 0.0, log_m, math.inf)
 
     def _require_predictions(self, needed: int) -> None:
@@ -233,9 +235,9 @@ class RestartedAlarm(WatchingAlarm):
         """Store the result of `weigh` and let q learn o; return True if this raised the alarm."""
         self._bank.update(x, a, o)
         self._log_r, log_m = weighed
-        place = kernels.restarts.renew(self._starts, self._log_r, self.t + 1, LIFETIME)
-        self._bank.restart(place, self._starts > 0)
-        return self.fast_forward(1, log_m)
+        place = kernels.restarts.renew(self._starts, self._log_r, t=self.t + 1, lifetime=LIFETIME)
+        self._bank.restart(place, used=self._starts > 0)
+        return self.fast_forward(steps=1, log_e=log_m)
 
     def reset(self) -> None:
         """Forget all starts and predictors; the bound holds again from here."""
@@ -259,7 +261,10 @@ class RestartedAlarm(WatchingAlarm):
 
 
 def _predicts(starts: int, needed: int) -> bool:
-    """Return whether starts have this number of observations in a long run."""
+    """Return whether the oldest of this number of starts has `needed` observations in a long run.
+
+    It need not have them at every step: one of the steps 4 · `needed` … 8 · `needed` suffices.
+    """
     begun, log_r = np.zeros(starts, np.int64), np.zeros((starts, 0))
     for t in range(8 * needed):
         kernels.restarts.renew(begun, log_r, t, LIFETIME)  # begins the start of step t + 1

@@ -84,6 +84,7 @@ class Supervisor(ControlRule[Any, Any, Any, Any]):
         """Return the mode that is put in charge, with hysteresis."""
         v, held = self.belief.posterior(), self.belief.drawn
         best = int(v.argmax())
+        # held < 0: no mode has been in charge yet.
         return best if held < 0 or v[best] > self.hysteresis * v[held] else held
 
     def action_probabilities(self) -> dict[Any, float]:
@@ -203,6 +204,7 @@ class Bank:
         self.signals, self.period = first.signals, first.period
         self._setpoint = as_signal(setpoint, self.signals.outputs, "setpoint")
         self._disturbance = as_signal(disturbance, self.signals.disturbances, "disturbance")
+        # Whether the setpoint and the disturbance are functions of the step.
         self._scheduled = callable(setpoint), callable(disturbance)
         if first_input is None:
             first_input, *others = [mode.u0 for mode in self.modes]

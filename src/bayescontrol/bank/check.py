@@ -116,7 +116,8 @@ class BankCheck:
     def exit_code(self, strict: bool = False) -> int:
         """Return the exit code of `bayescontrol check`; 0 if the check found no problem.
 
-        If `strict`, a controller that is unstable on the plant of another mode is a problem too.
+        13: a controller is unstable on its own plant. 12: two plants cannot be distinguished. 14,
+        only if `strict`: a controller is unstable on the plant of another mode.
         """
         if not self.stable.diagonal().all():
             return 13
@@ -300,6 +301,7 @@ class _Checker:
     def run(self, progress: Callable[[int, int], object] | None) -> BankCheck:
         """Analyse or simulate every controller on every plant."""
         M, cubes = len(self.modes), ("rates", "times", "unfinished", "violations")
+        # Means, lower and upper bounds, for each controller, true plant and other plant.
         found = {key: np.full((3, M, M, M), np.nan) for key in cubes}
         found["costs"], (stable, simulated) = np.empty((3, M, M)), np.ones((2, M, M), np.bool_)
         behaviour = [[""] * M for _ in range(M)]
@@ -307,11 +309,12 @@ class _Checker:
         for done, (c, j) in enumerate(np.ndindex(M, M), 1):
             results = self.analyse(c, j) if self.is_linear else {}
             simulated[c, j] = "rates" not in results
-            if simulated[c, j]:
+            if simulated[c, j]:  # what was computed has priority
                 results = {**self.averages(c, j), **results}
                 behaviour[c][j] = results.pop("behaviour")
             stable[c, j] = results.pop("stable")
-            results |= self.times(c, j, np.atleast_2d(results["rates"])[0], not simulated[c, j])
+            rates = np.atleast_2d(results["rates"])[0]  # without their bounds
+            results |= self.times(c, j, rates, is_exact=not simulated[c, j])
             for key, values in results.items():
                 found[key][:, c, j] = values
             report(done * self.runs, M * M * self.runs)
@@ -326,7 +329,10 @@ class _Checker:
         )  # fmt: skip
 
     def analyse(self, c: int, j: int) -> dict[str, Any]:
-        """Return what can be computed about a linear loop: stability, cost and rates."""
+        """Return what can be computed about a linear loop: stability, cost and rates.
+
+        Rates are missing if the loop is unstable, and all is missing if inputs reach their limits.
+        """
         g, (low, high) = self.bank.signals, self.modes[0].limits
         found = LinearLoop(self.bank, c, j).long_run(self.signals)
         if found is None:
@@ -356,7 +362,7 @@ class _Checker:
         """Return stability, cost and rates from simulated runs until the horizon."""
         runs, costs, is_bounded = min(self.runs, AVERAGED), [], True
         evidence = np.zeros((2, runs, len(self.modes)))  # in the first and the second half
-        for k, (gain, y, u) in enumerate(self.simulate(c, j, runs)):
+        for k, (gain, y, u) in enumerate(self.simulate(c, j, runs)):  # gain of evidence for j
             evidence[int(k >= self.half)] += gain
             error, change = y - self.signals[k, : y.shape[1]], u - self.steady[j][k]
             if not (is_bounded := bool(np.isfinite(y).all())):

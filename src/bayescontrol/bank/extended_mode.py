@@ -86,7 +86,7 @@ class ExtendedMode(FilterMode):
             return z
 
     def _answer(self, what: str, answer: Any, size: int) -> FloatArray:
-        """Return the answer of a function of the simulator as a new vector."""
+        """Return the answer of `what`, step or output, as a new vector of this size."""
         vector = np.array(answer, np.float64, ndmin=1)
         if vector.shape != (size,):
             expected = counted(size, "number")
@@ -104,8 +104,14 @@ class ExtendedMode(FilterMode):
         C, _ = linearise(self.output_of, ahead, v[:0])
         k, c = ahead - A @ x, self.output_of(ahead, v) - C @ ahead
         F, H = np.column_stack([A, k]), np.column_stack([C, c])
-        if not (np.isfinite(F).all() and np.isfinite(H).all()):
-            raise BadEvidence(f"{self!r}: the simulated step from {x.tolist()} is not finite")
+        for what, matrix, state in (("step", F, x), ("output", H, ahead)):
+            if not np.isfinite(matrix).all():
+                raise BadEvidence(
+                    f"{self!r}: {what} or its derivative is not finite at x = {state.tolist()}, "
+                    f"u = {v.tolist()}: narrow the limits of the input, or let {what} return "
+                    "finite numbers there"
+                )
         blank = np.zeros((0, 0))
         models = stacked([(F, H, self.W, self.V, self.nu, blank, math.nan, blank)])
-        return run_filters(models, xs.s[None], np.ones(1), y, o is MISSING, False)
+        # The linearised input is the constant 1. There is no stationary filter to use.
+        return run_filters(models, xs.s[None], np.ones(1), y, missing=o is MISSING, regular=False)

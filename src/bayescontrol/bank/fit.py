@@ -76,10 +76,11 @@ class FittedPlant(NamedTuple):
         """
         if self.order > 1:
             raise MissingCapability(
-                f"the fitted plant has order {self.order}: a prior of LinearQuadratic needs order 1"
+                f"the fitted plant has order {self.order}, but a prior of LinearQuadratic needs "
+                "order 1: fit with order=1"
             )
         z, mean = self.centre
-        rows = self.dof + z.size + 1
+        rows = self.dof + z.size + 1  # of the log, see `fit_plant`
         variance = np.diag(self.noise) * (1.0 / rows + z @ np.linalg.solve(self.precision, z))
         if ((mean - self.coefficients @ z) ** 2 > FIVE_SIGMA**2 * variance).any():
             raise MissingCapability(
@@ -136,8 +137,8 @@ class FittedPlant(NamedTuple):
         W[:p, :p] = S
         drift[:p] = mean - coefficients @ regressors
         fixed: Any = {"dt": self.period, "process_noise": W, "drift": drift}
-        if fixed.keys() & options.keys():
-            raise InvalidSystem(f"omit {', '.join(fixed)}: they come from the log")
+        if given := [name for name in fixed if name in options]:
+            raise InvalidSystem(f"omit {', '.join(given)}: the log determines it")
         moments = self.precision / (self.dof + coefficients.shape[1] + 1)  # those of the log
         options = {
             "start": regressors[lags], "start_noise": moments[np.ix_(lags, lags)],
@@ -147,6 +148,7 @@ class FittedPlant(NamedTuple):
 
 
 def _idle(loop: Loop) -> FloatArray:
+    """Return the input 0, as a controller."""
     return np.zeros(loop.u.size)
 
 
@@ -192,7 +194,10 @@ def fit_plant(log: Any, order: int = 1, dt: float = 1.0) -> FittedPlant:
             "factor. Use a higher order, or a model from physics with sensor_noise",
             stacklevel=2,
         )
-    return FittedPlant(coefficients, centre, Z.T @ Z, residuals.T @ residuals, dof, n, dt)
+    return FittedPlant(
+        coefficients, centre, precision=Z.T @ Z, scatter=residuals.T @ residuals, dof=dof, order=n,
+        period=dt,
+    )  # fmt: skip
 
 
 def _sensor_noise(
@@ -212,7 +217,7 @@ def _sensor_noise(
             past = np.concatenate([s[k - n : k][::-1], inputs[k - n + 1 : k + 1][::-1]], axis=None)
             s[k] = coefficients @ past
     steps = n + np.flatnonzero(complete)
-    used = steps >= n + _MORE_INPUTS
+    used = steps >= n + _MORE_INPUTS  # the steps that have all of these past inputs
     at, Z, target = steps[used], Z[used], target[used]
     X = np.hstack(
         [s[at - 1 - i] for i in range(n)] + [inputs[at - i] for i in range(n + _MORE_INPUTS)]
@@ -285,7 +290,7 @@ def whiteness(mode: PlantMode, log: Any, lags: int = 20) -> Whiteness:
     for k in range(len(y)):
         before, s = s, mode.advance(SituatedState(x, s), u[k], MISSING)  # the prediction
         if known[k]:
-            P = s[1 + 2 * p + n :].reshape(n, n)
+            P = s[1 + 2 * p + n :].reshape(n, n)  # Σ in the state, see `FilterMode.start`
             factor = np.linalg.cholesky(mode.C @ P @ mode.C.T + mode.V)
             e[k] = np.linalg.solve(factor, y[k] - s[1 : 1 + p])
             s = mode.advance(SituatedState(x, before), u[k], y[k])

@@ -67,7 +67,7 @@ class LinearLoop:
         #: The first z, and where each part of [z, signals, noise] ends, see `step`.
         self.start, self.ends = np.concatenate(start), np.cumsum(sizes)
         self.u = slice(self.ends[1], self.ends[2])
-        #: Where z, the signals and the noise end.
+        #: Where z, the signals and the noise end in the rows of `step`: (n, m, end) below.
         self.rows = np.cumsum([len(self.start), signals, noises])
 
     def gains(self, Sigma: FloatArray) -> tuple[FloatArray, ...]:
@@ -122,7 +122,7 @@ class LinearLoop:
             if not (abs(rows @ power).max(1) <= DECAYED * abs(rows).max(1)).all():
                 return None
         X = np.hstack([step[:end, n : n + p], step[:end, self.u], step[:end, n + p :]])
-        X[n : n + p, :p] -= np.eye(p)
+        X[n : n + p, :p] -= np.eye(p)  # y - r
         z, path = self.start, []
         for s in signals:
             path.append(np.concatenate([z, s]))
@@ -157,11 +157,19 @@ class LinearLoop:
 
 
 def _controller_matrix(mode: PlantMode) -> FloatArray:
-    """Return the controller as a matrix, from its answers to 0 and to unit vectors."""
-    g, zero = mode.signals, np.zeros(mode.signals.outputs)
-    sizes = [g.outputs, g.outputs, g.disturbances, g.inputs, mode.states, g.outputs, g.outputs]
+    """Return the controller as a matrix, from its answers to 0 and to unit vectors.
+
+    The rows are those of the setpoint, the setpoint before, the disturbance, u, x̂, ŷ and ŷ before,
+    and last the constant. Linear controllers do not use the measured output.
+    """
+    g, p = mode.signals, mode.signals.outputs
+    sizes = [p, p, g.disturbances, g.inputs, mode.states, p, p]
     rows = np.eye(sum(sizes) + 1, sum(sizes))  # the last one is 0
     parts = zip(*np.split(rows, np.cumsum(sizes)[:-1], axis=1), strict=True)
-    loops = [Loop(0, r, r_0, d, u, zero, x, y, y_0) for r, r_0, d, u, x, y, y_0 in parts]
+    loops = [
+        Loop(k=0, setpoint=r, setpoint_before=r_before, disturbance=d, u=u, measured=np.zeros(p),
+             x=x, y=y, y_before=y_before)
+        for r, r_before, d, u, x, y, y_before in parts
+    ]  # fmt: skip
     *answers, constant = (np.asarray(mode.controller(loop)) for loop in loops)
     return np.array([*(answer - constant for answer in answers), constant])

@@ -51,6 +51,8 @@ from bayescontrol.simulators.mode import require_function
 _FLOAT = np.dtype(np.float64)
 #: Relative size of errors that are 0 up to rounding.
 NEAR = 1e-6
+#: Weight of "the state does not change" beside "the output is r", if both cannot hold.
+_STEADY_FIRST = 1e6
 
 
 class Filters:
@@ -147,7 +149,10 @@ class FilterMode(Filters):
     # -- the operation mode ---------------------------------------------------------------------
 
     def start(self, room: int = 0) -> FloatArray:
-        """Return the first state of the filter, with room for at least this number of states."""
+        """Return the first state of the filter, with room for at least this number of states.
+
+        It is [1 if the filter is stationary, else 0; y; y before; x̂; Σ], see `kernels.kalman`.
+        """
         n, r = self.states, max(room, self.states)
         x, Sigma = np.zeros(r), np.zeros((r, r))
         is_given = self.start_noise is not None
@@ -227,8 +232,9 @@ class FilterMode(Filters):
     def mix_states(self, states: Sequence[FloatArray], weights: FloatArray) -> FloatArray:
         """Return the state of a mixture, for `InteractingBelief`; all modes need the same x."""
         n, at = self.states, 1 + 2 * self.signals.outputs
-        _, y, x, Sigma = np.split(np.array(states), [1, at, at + n], axis=1)
+        _, y, x, Sigma = np.split(np.array(states), [1, at, at + n], axis=1)  # see `start`
         mean, covariance = mix_gaussians(x, Sigma.reshape(-1, n, n), weights)
+        # 0.0: a mixture is not stationary.
         return np.concatenate([[0.0], weights @ y, mean, covariance.ravel()])
 
     def environment(self, start: ArrayLike | None = None, **signals: Any) -> "PlantWorld":
@@ -308,8 +314,8 @@ class PlantMode(FilterMode):
             raise InvalidSystem(
                 f"operating_point={operating_point!r}: expected a pair, (input, output)"
             ) from None
-        self.u0 = as_constant(u0, inputs, "operating_point")
-        self.y0 = as_constant(y0, p, "operating_point")
+        self.u0 = as_constant(u0, inputs, "operating_point[0] (input)")
+        self.y0 = as_constant(y0, p, "operating_point[1] (output)")
         self.drift = as_constant(drift, n, "drift")
         #: The constants of x' and y: x' = A x + B (u - u₀) + drift, y = C x' + D (u - u₀) + y₀.
         self.constants = self.drift - self.B @ self.u0, self.y0 - self.D[:, :inputs] @ self.u0
@@ -357,22 +363,23 @@ class PlantMode(FilterMode):
 
         x = A x + B (u - u₀) + E d + drift,   r = C x + D (u - u₀) + F d + y₀
 
-        If no steady state has the output r, or if it is not unique, it is the one with the nearest
-        output in the sense of least squares.
+        If no steady state has the output r, it is the one with the nearest output in the sense of
+        least squares; if there are several, the one with the smallest |x|² + |u - u₀|².
         """
         n, p, m = self.states, self.signals.outputs, self.signals.inputs
         D, F, k, c = self.D[:, :m], self.D[:, m:], self.drift[:, None], self.y0[:, None]
         steady = np.block([[self.A - np.eye(n), self.B], [self.C, D]])
         from_signals = np.block([[np.zeros((n, p)), -self.E, -k], [np.eye(p), -F, -c]])
-        rows = abs(steady).max(axis=1, keepdims=True)
-        rows[n:] = rows[n:].max()  # all outputs are equally important
-        rows[rows == 0.0] = 1.0
-        columns = abs(steady / rows).max(axis=0)
-        columns[columns == 0.0] = 1.0
-        if p == m and np.linalg.matrix_rank(steady / rows / columns) == n + p:
+        # The units of the equations (rows) and of x and u (columns): largest entries become 1.
+        row_scale = abs(steady).max(axis=1, keepdims=True)
+        row_scale[n:] = row_scale[n:].max()  # all outputs are equally important
+        row_scale[row_scale == 0.0] = 1.0
+        column_scale = abs(steady / row_scale).max(axis=0)
+        column_scale[column_scale == 0.0] = 1.0
+        if p == m and np.linalg.matrix_rank(steady / row_scale / column_scale) == n + p:
             target = np.linalg.solve(steady, from_signals)
         else:
-            weight = np.concatenate([np.full((n, 1), 1e6), np.ones((p, 1))]) / rows
+            weight = np.concatenate([np.full((n, 1), _STEADY_FIRST), np.ones((p, 1))]) / row_scale
             target = np.linalg.pinv(weight * steady) @ (weight * from_signals)
         target[n:, -1] += self.u0
         return np.asarray(target)
@@ -423,6 +430,7 @@ class PlantMode(FilterMode):
         W, C, D = np.pad(W, square), np.pad(self.C, rows[::-1]), np.hstack([self.D, c[:, None]])
         F = np.hstack([np.pad(A, square), np.pad(np.hstack([B, k[:, None]]), rows)])
         p, size = D.shape[0], F.shape[1]
+        # NaN: the kernel must not use T, the map of a stationary filter.
         T, log_det, Sigma = np.zeros((room + 2 * p, size + p)), math.nan, np.zeros_like(W)
         if self.stationary is not None and self.nu == math.inf:
             L, S, Sigma = self.stationary
@@ -487,7 +495,7 @@ class FilterBank(Filters):
         interval = xs.x.item(1)
         regular = first.is_regular(interval)
         models = self._models(first.period if regular else interval)
-        return run_filters(models, xs.s, v, y, o is MISSING, regular)
+        return run_filters(models, xs.s, v, y, missing=o is MISSING, regular=regular)
 
     def mix(self, states: FloatArray, flow: FloatArray) -> FloatArray:
         """Return the states of filters that may switch, for `InteractingBelief`."""
@@ -526,7 +534,7 @@ class PlantWorld:
         except BadEvidence as error:
             raise UnknownAction(str(error)) from None
         w, e = (stream.normal(size=len(f)) @ f for f in self._factors)
-        if mode.nu < math.inf:
+        if mode.nu < math.inf:  # Student's t
             e = e * math.sqrt(0.5 * mode.nu / stream.gamma(0.5 * mode.nu))
         self.x = mode.next_state(self.x, v) + w
         y = mode.output_of(self.x, v) + e
@@ -547,9 +555,12 @@ def stacked(each: Sequence[tuple[Any, ...]]) -> Any:
 
 
 def run_filters(
-    models: Any, states: FloatArray, v: FloatArray, y: FloatArray, missing: bool, regular: bool
+    models: Any, states: FloatArray, v: FloatArray, y: FloatArray, *, missing: bool, regular: bool
 ) -> tuple[FloatArray, FloatArray]:
-    """Return ln P(y | past, v) and the next states of all filters, one row each."""
+    """Return ln P(y | past, v) and the next states of all filters, one row each.
+
+    `missing` means that y was not measured, `regular` that the interval is the sampling period.
+    """
     new, log_p, run = np.empty_like(states), np.empty(len(states)), kernels.kalman
     may_be_steady = regular and not missing
     if not may_be_steady or not run.steady_step(models.T, models.log_det, states, v, y, new, log_p):

@@ -231,11 +231,12 @@ def process_covariance(plant: Any, B: FloatArray, states: Any, inputs: Any) -> F
 
 
 def as_constant(value: ArrayLike, size: int, what: str) -> FloatArray:
-    """Return a finite vector. A number other than 0 is a vector of size one."""
+    """Return a flat, finite vector. 0 fits any size; another number is a vector of size one."""
     array = as_numbers(value, what, InvalidSystem)
     fits = array.size == size if array.ndim else size == 1 or not array.any()
     if array.ndim > 1 or not fits or not np.isfinite(array).all():
-        raise InvalidSystem(f"{what} is {value!r}: expected {counted(size, 'finite number')}")
+        expected = "a flat list of " * (size > 1) + counted(size, "finite number")
+        raise InvalidSystem(f"{what} is {value!r}: expected {expected}")
     return np.broadcast_to(array, (size,))
 
 

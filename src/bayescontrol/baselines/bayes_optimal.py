@@ -34,7 +34,7 @@ from bayescontrol._support.saved import Array, Saved, damaged, declare
 from bayescontrol.bandits.discrete import Bernoulli
 from bayescontrol.beliefs.finite import FiniteBelief
 from bayescontrol.causal.model import check_rows
-from bayescontrol.errors import BayesControlError, InvalidPrior, InvalidTable
+from bayescontrol.errors import BayesControlError, IncompatibleState, InvalidPrior, InvalidTable
 from bayescontrol.protocols import ModeArray
 from bayescontrol.rule import A, O, X
 from bayescontrol.seeding import StreamLike
@@ -365,8 +365,13 @@ class BayesOptimalBandit(Saved):
     def _check_state(self, new: SimpleNamespace) -> None:
         """Make a new plan if the saved prior differs."""
         plan, counts = self.plan, new._counts
-        if (counts < 0).any() or counts.sum() > plan.horizon:
-            raise damaged(f"the counts are {counts.tolist()}, for a horizon of {plan.horizon}")
+        if (counts < 0).any():
+            raise damaged(f"the counts are {counts.tolist()}")
+        if counts.sum() > plan.horizon:
+            raise IncompatibleState(
+                f"saved after {counts.sum()} pulls, this agent has a horizon of {plan.horizon}: "
+                "create it with the `horizon` of the saved agent"
+            )
         if not np.array_equal(new.prior, plan.prior):
             new.plan = BanditPlan(plan.arms, plan.horizon, new.prior, limit=plan.limit)
 

@@ -166,6 +166,7 @@ class DurableAgent(AbstractContextManager["DurableAgent"]):
                 request.error = error
 
     def _submit(self, request: Request) -> Any:
+        """Return the result of a request when it is durable, or raise its error."""
         self._require_open()
         return self._committer.submit(request)
 
@@ -174,7 +175,7 @@ class DurableAgent(AbstractContextManager["DurableAgent"]):
         with self._writing:
             self._require_open()
             requests = [r for r in batch if isinstance(r, Act | Observe | Refit)]
-            done = not requests
+            done = not requests  # an empty request of `close` writes nothing
             try:
                 while not done:  # repeat if another process appended first
                     with self._log.turn():
@@ -352,7 +353,7 @@ class DurableAgent(AbstractContextManager["DurableAgent"]):
             if self._closed:
                 return
             try:
-                if self.head > max(self._last_snapshot, 1):
+                if self.head > max(self._last_snapshot, 1):  # event 1 needs no snapshot
                     self._try_snapshot()
             finally:
                 self._closed = True

@@ -95,6 +95,7 @@ class Snapshot(NamedTuple):
 
 
 def _digest(seq: int, state: bytes) -> bytes:
+    """Return the checksum of a snapshot, which also depends on its seq."""
     return blake2b(state, digest_size=16, key=str(seq).encode()).digest()
 
 
@@ -224,7 +225,7 @@ class Log(ABC):
             end = min(start + CHUNK - 1, last)
             rows = self._select("rows", start, end)
             yield from map(Row._make, rows)
-            if not rows and end > self.head():
+            if not rows and end > self.head():  # `stop` lies beyond the head
                 return
             start = end + 1
 
@@ -364,7 +365,7 @@ def snapshots_to_delete(seqs: Iterable[int], spacing: int, size: int) -> list[in
     >>> snapshots_to_delete([100, 200, 280, 300, 310], 100, 1_000)
     [280]
     """
-    remaining, deleted = sorted(seqs), []
+    remaining, deleted = sorted(seqs), []  # oldest first
     max_kept = _NEWEST + min(MAX_OLDER, _MAX_OLDER_BYTES // max(size, 1))
 
     def gap(i: int) -> int:

@@ -3,6 +3,7 @@
     None, True, 3, 0.5, "red", [1, 2]        themselves
     (1, 2)          {"tuple": [1, 2]}         np.array([1.0])   {"array": [1.0], "dtype": …}
     {"a": 1}        {"dict": [["a", 1]]}      nan, inf          {"float": "nan"}
+    2**63           {"int": "9223…"}          an integer that does not fit in 64 bits
 
 Only data, never code. A named tuple comes back as a tuple, a NumPy number as a Python number.
 """

@@ -6,7 +6,8 @@
 The UPDATE locks the row of the log: a second writer waits, finds that the head has moved, reads
 the new rows and tries again. The column `batch` identifies an append: after a lost connection it
 shows whether the append was committed. The content of the rows cannot show this, because two
-processes at the same head draw the same action.
+processes at the same head draw the same action. After such a conflict, the log queues its next
+turns with the other processes (`PostgresLog.turn`), so that fewer decisions are computed in vain.
 
     about       the program and the layout of the tables
     logs        each log by name, and its head
@@ -169,7 +170,9 @@ class PostgresLog(Log):
     def __init__(self, server: PostgresServer, schema: str, name: str) -> None:
         super().__init__(name)
         self._server, self._schema = server, schema
+        # The number of next turns that wait in the queue; 0 while appends do not conflict.
         self._queued_turns = 0
+        # The advisory lock that is the queue of this log: a signed 64-bit digest of its name.
         self._queue_key = int.from_bytes(
             blake2b(f"{schema} {name}".encode(), digest_size=8).digest(), signed=True
         )
@@ -204,7 +207,7 @@ class PostgresLog(Log):
         self._server.run(insert)
 
     def turn(self) -> AbstractContextManager[None]:
-        """Take turns with other processes, if their appends have lately conflicted."""
+        """Take turns with other processes, if an append of this log has lately come too late."""
         if self._queued_turns == 0:
             return nullcontext()
         self._queued_turns -= 1
@@ -216,7 +219,7 @@ class PostgresLog(Log):
         return found is not None and found[0] == batch
 
     def save_snapshot(self, snapshot: Snapshot, spacing: int = 10_000) -> None:
-        """Store a snapshot and delete the snapshots that are no longer needed."""
+        """Store a snapshot and delete those that are no longer needed; `spacing` is in events."""
         self._require_open()
         seq, state, checksum = snapshot
 
@@ -240,6 +243,7 @@ class PostgresLog(Log):
         return self._server.run(lambda c: c.execute(statement, values, binary=True).fetchall())
 
     def _sql(self, query: LiteralString) -> bytes:
+        """Return a statement for the schema of this log."""
         return _statement(query, self._schema)
 
 

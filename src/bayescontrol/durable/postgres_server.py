@@ -49,14 +49,17 @@ SELECT current_setting('fsync'), current_setting('full_page_writes'),
 #: Wait for an advisory lock, with a time limit for this statement only.
 _WAIT_FOR_LOCK: Final = "SELECT set_config('lock_timeout', %s, true), pg_advisory_lock(%s)"
 _UNLOCK: Final = "SELECT pg_advisory_unlock(%s)"
-#: The time limit of a turn in the queue, see `PostgresServer.queued`.
+#: The longest wait for a turn, see `PostgresServer.queued`.
 _LONGEST_WAIT: Final = "1s"
 _CONFIGURE: Final = """
 SELECT set_config('default_transaction_isolation', 'read committed', false),
-       set_config('lock_timeout', %s, false),
-       set_config('idle_in_transaction_session_timeout', %s, false),
-       set_config('synchronous_commit', %s, false)
+       set_config('lock_timeout', %(patience)s, false),
+       set_config('idle_in_transaction_session_timeout', %(patience)s, false),
+       set_config('synchronous_commit', %(synchronous_commit)s, false)
 """
+#: Values of synchronous_commit that wait for the disks of the server and of its synchronous
+#: standbys. The weaker values are off, local and remote_write.
+_DURABLE_COMMITS: Final = ("on", "remote_apply")
 
 
 _DEFAULT_SCHEMA: Final = "bayescontrol"
@@ -172,7 +175,8 @@ class PostgresServer:
         self._process = os.getpid()
         self._guard = threading.Lock()
         self._connection_slots = threading.BoundedSemaphore(_MAX_CONNECTIONS)
-        # One less than connections: a thread that holds the lock of an agent must be able to read.
+        # Threads inside `queued`, each with a connection of its own. One less than connections: a
+        # thread outside that holds the lock of an agent must be able to read.
         self._queue_slots = threading.BoundedSemaphore(_MAX_CONNECTIONS - 1)
         self._reserved = threading.local()  # .connection: what `queued` reserves for this thread
         self._closed = False
@@ -183,7 +187,7 @@ class PostgresServer:
 
         `work` must be one statement or transaction, and detect that it was committed before.
         """
-        pause, deadline = _SHORTEST_PAUSE, 0.0  # 0: no connection was lost yet
+        pause, deadline = _SHORTEST_PAUSE, 0.0  # 0 means that no connection was lost yet
         while True:
             try:
                 with self._lend() as connection:
@@ -200,7 +204,9 @@ class PostgresServer:
     def queued(self, key: int) -> Iterator[None]:
         """Let callers with the same key take turns, in the order of their arrival.
 
-        This only avoids wasted work: a caller that waits for too long continues without its turn.
+        The block inside is a turn; callers may be in other processes. This only avoids wasted work:
+        the block runs without a turn if the wait is too long, if all slots are taken, or if the
+        connection is lost.
         """
         with ExitStack() as stack:
             if self._queue_slots.acquire(blocking=False):
@@ -211,7 +217,10 @@ class PostgresServer:
 
     @contextmanager
     def _turn(self, key: int) -> Iterator[None]:
-        """Hold an advisory lock. Meanwhile this thread does all its work on one connection."""
+        """Hold the advisory lock `key`. Meanwhile this thread does all its work on one connection.
+
+        If the lock does not come within `_LONGEST_WAIT`, continue without it.
+        """
         with self._lend() as first:
             self._reserved.connection, is_locked = first, False
             try:
@@ -234,7 +243,7 @@ class PostgresServer:
         with self._guard:
             self._closed = True
             idle, self._idle = self._idle, []
-        if self._process == os.getpid():
+        if self._process == os.getpid():  # a forked child must not end its parent's sessions
             for connection in idle:
                 connection.close()
 
@@ -333,13 +342,19 @@ class PostgresServer:
         return translate(error, self.url)
 
     def _connect(self) -> Connection:
+        """Open a connection, check the server and configure the connection."""
         connection: Connection = psycopg.connect(self._conninfo, autocommit=True)
         with close_on_error(connection):
             self._configure(connection)
         return connection
 
     def _configure(self, connection: Connection) -> None:
-        """Check the settings of the server, and set those of the connection."""
+        """Check the settings of the server, and set those of the connection.
+
+        `patience` limits the wait for a lock, and the time that the server keeps a transaction of
+        a client that has died. A durable connection gets `synchronous_commit` on, or keeps a
+        stronger value.
+        """
         row = connection.execute(_SETTINGS).fetchone()
         assert row is not None
         fsync, full_page_writes, synchronous_commit, encoding, is_standby = row
@@ -349,8 +364,8 @@ class PostgresServer:
             raise errors.StoreFailed(
                 f"{self.url} has the encoding {encoding}: create the database with encoding UTF8"
             )
-        settings = {"fsync": fsync, "full_page_writes": full_page_writes}
-        unsafe = [name for name, value in settings.items() if value == "off"]
+        needed = {"fsync": fsync, "full_page_writes": full_page_writes}
+        unsafe = [name for name, value in needed.items() if value == "off"]
         if self._durable and unsafe:
             raise errors.NotDurable(
                 f"{self.url} runs with {' = off, '.join(unsafe)} = off, so a power cut may lose "
@@ -358,7 +373,8 @@ class PostgresServer:
             )
         if not self._durable:
             synchronous_commit = "off"
-        elif synchronous_commit == "off":
+        elif synchronous_commit not in _DURABLE_COMMITS:
             synchronous_commit = "on"
-        timeout = f"{max(1, round(self._patience * 1000))}ms"
-        connection.execute(_CONFIGURE, (timeout, timeout, synchronous_commit))
+        patience = f"{max(1, round(self._patience * 1000))}ms"  # 0 would mean no limit
+        settings = {"patience": patience, "synchronous_commit": synchronous_commit}
+        connection.execute(_CONFIGURE, settings)

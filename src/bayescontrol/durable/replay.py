@@ -171,7 +171,7 @@ class Replayer:
         """
         probabilities = None if d.p is None else self.fold.driver.probabilities(d.x)
         self.fold.require_probability(d, probabilities)
-        self.fold.take([d], self._decisions, d.seq if draw else d.seq + 1)
+        self.fold.take([d], self._decisions, check_from=d.seq if draw else d.seq + 1)
         return probabilities
 
     def take(self, event: Event) -> None:

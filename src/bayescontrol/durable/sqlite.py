@@ -42,7 +42,11 @@ _QUERIES: Final = {
 
 
 class SqliteLog(Log):
-    """One log of a file. `siblings` are the open logs of the same store, by name."""
+    """One log of a file. `siblings` are the open logs of the same store, by name.
+
+    A log is open once in a process: `file.open_logs` has the names for all stores that share the
+    file, `siblings` the logs that this store closes.
+    """
 
     def __init__(self, file: SqliteFile, name: str, siblings: dict[str, "SqliteLog"]) -> None:
         super().__init__(name)
@@ -113,7 +117,7 @@ class SqliteLog(Log):
         return self._file.all(_QUERIES[query], (self._id, *values))
 
     def save_snapshot(self, snapshot: Snapshot, spacing: int = 10_000) -> None:
-        """Store a snapshot and delete the snapshots that are no longer needed."""
+        """Store a snapshot and delete those that are no longer needed; `spacing` is in events."""
         self._require_open()
         if self._id is None:
             raise StoreFailed(f"log {self.name!r} is empty: a snapshot needs at least one event")
@@ -126,7 +130,7 @@ class SqliteLog(Log):
             db.executemany(delete, [(self._id, seq) for seq in to_delete])
 
     def close(self) -> None:
-        """Release the log. Idempotent."""
+        """Release the log, so that it can be opened again. Idempotent."""
         if not self._closed:
             super().close()
             self._file.open_logs.discard(self.name)
@@ -144,7 +148,7 @@ class SqliteStore:
     bayescontrol.errors.UnknownStore: url='sqlite://shop.db': write sqlite:///shop.db, or four ...
     """
 
-    shared = False
+    shared = False  # see `LogStore.shared`
 
     def __init__(
         self, url: str, *, durable: bool = True, create: bool = True, vfs: str | None = None
@@ -156,7 +160,13 @@ class SqliteStore:
                 "path, without options ('?…')"
             )
         if not create and not (os.path.isfile(path) and os.path.getsize(path)):
-            raise UnknownStore(f"there is no store in {path}: an absolute path has four slashes")
+            why = "is empty or not a file" if os.path.exists(path) else "does not exist"
+            hint = (
+                "" if os.path.isabs(path) else "; an absolute path has four slashes, sqlite:////…"
+            )
+            raise UnknownStore(
+                f"there is no store in {os.path.abspath(path)}, which {why}: check the path{hint}"
+            )
         #: The address.
         self.url, self._path = url, path
         self._logs: dict[str, SqliteLog] = {}

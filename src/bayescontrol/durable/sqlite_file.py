@@ -207,7 +207,7 @@ def require_intact_wal(database: Path) -> None:
         return
     content = np.fromfile(wal, np.uint8)
     header = content[:_HEADER].view(">u4").astype(np.uint32)  # 8 words, see above
-    weights, _ = _checksum_weights(3)
+    weights, _ = _checksum_weights(3)  # 24 bytes; the sum of the header starts from 0
     checksum_fits = (content[:24].view(np.uint32) @ weights == header[6:]).all()
     header_is_valid = bool(checksum_fits and header.any())  # the checksum of zeros is 0
     frame_size = _FRAME_HEADER + (int(header[2]) if header_is_valid else _PAGE)
@@ -229,24 +229,28 @@ def require_intact_wal(database: Path) -> None:
         is_known = continues | (offsets % _SECTOR <= _SECTOR - _FRAME_HEADER)
         dropped = commits & is_known & np.append(continues[1:], False)
         lost = int(dropped[broken:].sum())
-        damage = f"at frame {broken + 1}: at least {errors.counted(lost, 'acknowledged commit')}"
+        commits_lost = errors.counted(lost, "acknowledged commit")
+        damage = f"at frame {broken + 1}: at least {commits_lost} cannot be read"
     else:
         lost = int((commits & continues).sum())  # some may be of an earlier generation
-        damage = "at its header: all its commits"
+        damage = "at its header: none of its commits can be read"
     if lost:
         raise errors.DamagedLog(
-            f"{wal} is damaged {damage} cannot be read. Restore a backup and delete {wal}; or "
+            f"{wal} is damaged {damage}. Restore a backup and delete {wal}; or "
             f"copy both files, then run sqlite3 {database} 'PRAGMA wal_checkpoint(TRUNCATE)' to "
             "continue without these events; nothing was changed"
         )
 
 
 def _checksum_weights(pairs: int) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
-    """Return the weights of the words, and of the checksum that the sum starts from."""
+    """Return two matrices, for a sum over this number of pairs of words.
+
+    (s₁, s₂) = words @ first + (s₁, s₂ at the start) @ second
+    """
     power, weights = np.eye(2, dtype=np.uint32), []
     for _ in range(pairs):  # from the last pair to the first
-        weights.append(np.array([[1, 1], [0, 1]], np.uint32) @ power)
-        power = np.array([[1, 1], [1, 2]], np.uint32) @ power
+        weights.append(np.array([[1, 1], [0, 1]], np.uint32) @ power)  # of x₀ and x₁
+        power = np.array([[1, 1], [1, 2]], np.uint32) @ power  # of s₁ and s₂ before the pair
     return np.vstack(weights[::-1]), power
 
 
@@ -262,7 +266,10 @@ class _Work(Request):
 
 
 def _lock_file(path: str) -> files.FileLock:
-    """Lock the file for this process. Without `flock`, the locks of SQLite must suffice."""
+    """Lock the file for this process; raise `StoreBusy` if another process has locked it.
+
+    On a system without `flock` the locks of SQLite must suffice.
+    """
     try:
         with os_errors(path):
             return files.FileLock(Path(f"{path}-lock"))

@@ -78,6 +78,7 @@ def first_run(actions: ArrayLike, k: int) -> int | None:
     6
     """
     a = np.asarray(actions)
+    # The index of the first action of each run.
     starts = np.flatnonzero(np.concatenate(([True], a[1:] != a[:-1]))) if a.size else a
     lengths = np.diff(starts, append=a.size)
     long_runs = np.flatnonzero(lengths >= k)
@@ -200,7 +201,7 @@ def identification_time(k: int, schedule: Schedule = every_step) -> Waiting:
         return Waiting(mean, math.sqrt(float((t - mean) ** 2 @ p)))
     # A block of j steps continues a run with probability s; r blocks make a run of k actions.
     j, s = (schedule.k, 0.5) if isinstance(schedule, Every) else (1, _continuation(schedule))
-    r = -(-k // j)
+    r = -(-k // j)  # ⌈k/j⌉
     mean, variance = 0.0, 0.0
     for _ in range(r - 1):
         variance = variance / s + (1.0 - s) * ((mean + 1.0) / s) ** 2
@@ -228,7 +229,8 @@ def identification_probabilities(
 
     The length n of the trailing run is a Markov chain. It becomes n + 1 with probability
     1 - q_t/2, else 1, where q_t is the probability that a mode is drawn before step t. The chain
-    ends when n ≥ k_t. There are no subtractions, so tiny probabilities are accurate.
+    ends when n ≥ k_t. No probability is computed as a difference of others, so tiny ones are
+    accurate.
 
     >>> identification_probabilities(lambda t: 2, every_step, 4).tolist()
     [0.0, 0.5, 0.25, 0.125]
@@ -239,12 +241,12 @@ def identification_probabilities(
     u[0] = 1.0
     max_run = 0
     for t in range(1, steps + 1):
-        switch = 0.5 * q[t - 1] if t > 1 else 0.0
+        switch = 0.5 * q[t - 1]
         restarted = switch * u[: max_run + 1].sum()
         u[1 : max_run + 2] = (1.0 - switch) * u[: max_run + 1]
         u[0] = 0.0
         u[1] += restarted
-        k = min(required(t), max_run + 2)
+        k = min(required(t), max_run + 2)  # a larger k_t also ends no run: none is that long yet
         probabilities[t - 1] = u[k : max_run + 2].sum()
         u[k : max_run + 2] = 0.0
         max_run = k - 1
@@ -278,7 +280,7 @@ def tail_bound(growing: GrowingChain, schedule: Schedule, steps: int) -> float:
 
 
 def _draw_probabilities(schedule: Schedule, steps: int) -> FloatArray:
-    """Return q_t, the probability that a mode is drawn before action t = 0 … steps - 1."""
+    """Return the probabilities that a mode is drawn before each action; the first one is 1."""
     q = np.ones(steps)
     if isinstance(schedule, Geometric):
         q[1:] = schedule.p

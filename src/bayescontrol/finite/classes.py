@@ -174,6 +174,7 @@ def _settings(name: str, function: Callable[..., Any]) -> dict[str, tuple[Any, A
 
 
 def _type_of(default: Any) -> Any:
+    """Return the type of a default: any type for None, that of the first item for a tuple."""
     if default is None:
         return Any
     if isinstance(default, tuple) and default:
@@ -185,7 +186,7 @@ def _convert(name: str, key: str, value: Any, hint: Any) -> Any:
     """Convert a value, perhaps text, to the type of the setting, or raise InvalidSetting."""
     is_list = _type_name(hint).startswith("several")
     parts = value.split(",") if isinstance(value, str) and is_list else value
-    for candidate in (parts, _parse_numbers(parts)):
+    for candidate in (parts, _parse_numbers(parts)):  # the second one if msgspec rejects the first
         with suppress(msgspec.ValidationError):
             return msgspec.convert(candidate, hint, strict=False)
     raise InvalidSetting(f"{name}: {key}={value!r} is not of type {_type_name(hint)}")

@@ -217,6 +217,7 @@ def trap() -> TabularModes:
 
 
 def _consistency(policies: Mapping[str, ModePolicy]) -> TabularModes:
+    """Return the world of `consistency_diagram` with these policies of m1 and m2."""
     return _build_modes(
         {
             "A0": {"left": "A1", "right": "A2", "out": "B0"},

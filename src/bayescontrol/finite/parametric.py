@@ -316,7 +316,7 @@ def _run(
     """Run the compiled loop; the agent draws from p, the environment from q."""
     arrays = (*agent.belief.weight_arrays(), p.state, q.state)
     saved_arrays = [array.copy() for array in arrays]
-    step = np.zeros(1, np.int64)
+    step = np.zeros(1, np.int64)  # the loop writes its current step here
     try:
         return _run_compiled(agent, environment, steps, p, q, step)
     except BadEvidence:

@@ -292,7 +292,7 @@ def _explore(
             for o in dict.fromkeys(o for hypothesis in hypotheses for o in hypothesis):
                 y = queries.advance(x, a, o, hypotheses, advance)
                 after[o] = numbers.setdefault(_hashable(y), len(numbers))
-                if after[o] == len(situations):
+                if after[o] == len(situations):  # y is new
                     if after[o] >= limit:
                         raise _too_many(f"more than limit={limit} situations can be reached", y)
                     situations.append(y)
@@ -319,6 +319,7 @@ def _fill_tables(
         sizes = " × ".join(map(str, shape))
         raise _too_many(f"a table of {sizes} probabilities is too large", situations[-1])
     policy, hypothesis = np.zeros(shape[:3]), np.zeros(shape)
+    # By default the situation stays: successor[x, a, o] = x.
     successor = np.repeat(np.arange(shape[1]), shape[2] * shape[3]).reshape(shape[1:])
     action_numbers = {a: i for i, a in enumerate(actions)}
     observation_numbers = {o: i for i, o in enumerate(observations)}

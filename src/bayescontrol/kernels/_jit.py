@@ -60,8 +60,8 @@ def _digest(path: Path) -> str:
 def _risk(folder: Path) -> str | None:
     """Return how another user could write to this folder or replace it; None if nobody can.
 
-    If other users have no access to a folder, its contents are safe. Otherwise the contents must
-    not be writable by them either. On Windows these folders are private.
+    Its contents are not checked. The user and root are trusted. On Windows these folders are
+    private.
     """
     if os.name != "posix":
         return None
@@ -79,7 +79,11 @@ def _risk(folder: Path) -> str | None:
 
 
 def _risk_within(path: Path, *, deep: bool = True) -> str | None:
-    """Like `_risk`, but without the parent folders; `deep` also checks the contents."""
+    """Return how another user could change this file or folder; None if nobody can.
+
+    With `deep` the contents of a folder are checked too, unless other users have no access to it:
+    then they cannot reach the contents, whatever the permissions there. Parents are not checked.
+    """
     if os.name != "posix":
         return None
     try:
@@ -181,7 +185,7 @@ def jit(kernel: F) -> F:
 
 
 def leaf(kernel: F) -> F:
-    """Like `jit`, for a kernel that allocates nothing: its arrays are not reference-counted.
+    """Compile a kernel that allocates nothing: its arrays are not reference-counted.
 
     Reference counting takes two atomic operations per call, more time than a random draw.
 
@@ -193,7 +197,7 @@ def leaf(kernel: F) -> F:
 
 
 def inlined(kernel: F) -> F:
-    """Like `leaf`, for a kernel that is compiled into every kernel that calls it.
+    """Compile a kernel that allocates nothing into every kernel that calls it.
 
     An array is passed as seven arguments, so a call with some arrays takes more time than a short
     kernel.
@@ -207,7 +211,7 @@ def inlined(kernel: F) -> F:
 
 @lru_cache(maxsize=256)
 def in_memory(function: Callable[..., Any], *, checked: bool = False) -> Any:
-    """Like `jit`, for a user's function or a closure over one, which Numba cannot cache.
+    """Compile a user's function, or a closure over one, in this process: Numba cannot cache it.
 
     With `checked` an index out of bounds raises an error. A function that is compiled already is
     returned unchanged.

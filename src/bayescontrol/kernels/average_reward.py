@@ -131,6 +131,7 @@ def expected_rewards(P: FloatArray, R: FloatArray, r: FloatArray) -> None:
 
 @leaf
 def _dot(p: FloatArray, h: FloatArray) -> float:
+    """Return Σ_y p(y) h(y)."""
     total = 0.0
     for y in range(p.size):
         total += p[y] * h[y]
@@ -166,7 +167,10 @@ def _eliminate(W: FloatArray) -> None:
 def _evaluate(
     P: FloatArray, r: FloatArray, keep: float, policy: IntArray, W: FloatArray, h: FloatArray
 ) -> float:
-    """ρ and h of a policy: the column of state 0 is free for ρ, because h(0) = 0."""
+    """Return ρ of a policy and write its h; `keep` is 1 - ε, W is scratch.
+
+    The column of state 0 is free for ρ, because h(0) = 0.
+    """
     X = r.shape[0]
     for x in range(X):
         a = policy[x]
@@ -186,7 +190,10 @@ def _evaluate(
 def _improve(
     P: FloatArray, r: FloatArray, keep: float, slack: float, policy: IntArray, h: FloatArray
 ) -> bool:
-    """Switch to actions that are better by more than the slack; return whether there were any."""
+    """Switch to actions that are better by more than the slack; return whether there were any.
+
+    `keep` is 1 - ε.
+    """
     changed = False
     for x in range(r.shape[0]):
         held = policy[x]

@@ -26,7 +26,9 @@ from bayescontrol.kernels.elementary import exp, exp_split, log
 
 Array = TypeVar("Array", FloatArray, IntArray)
 
+#: The number of modes in a block.
 BLOCK = 512
+#: The columns of `blocks`; FLAT is 1 for a flat block, otherwise 0.
 SUM, TOP, FLAT = 0, 1, 2
 
 #: A block stays flat while its smallest positive weight is at least about this part of the largest.
@@ -67,17 +69,17 @@ def relative_exponent(b: int, blocks: FloatArray, k: float) -> int:
 @jit
 def summarise(w: FloatArray, e: IntArray, blocks: FloatArray, b: int, scratch: FloatArray) -> None:
     """Compute the sum of block b by pairwise summation: accurate, vectorised and reproducible."""
-    v, k = part(w, b), part(e, b)
-    n = v.shape[0]
+    w_block, e_block = part(w, b), part(e, b)
+    n = w_block.shape[0]
     if blocks[b, FLAT] == 1.0:
         for i in range(n):
-            scratch[i] = v[i]
+            scratch[i] = w_block[i]
     else:
         top = MIN_EXPONENT
         for i in range(n):
-            top = max(top, k[i] if v[i] > 0.0 else MIN_EXPONENT)
+            top = max(top, e_block[i] if w_block[i] > 0.0 else MIN_EXPONENT)
         for i in range(n):
-            scratch[i] = shrink(v[i], top - k[i])
+            scratch[i] = shrink(w_block[i], top - e_block[i])
         blocks[b, TOP] = top
     while n > 1:
         half = (n + 1) // 2
@@ -99,23 +101,23 @@ def spread(e: IntArray, blocks: FloatArray, b: int) -> None:
 @jit
 def normalise(w: FloatArray, e: IntArray, blocks: FloatArray, b: int) -> None:
     """Rescale block b: by one power of 2 if that suffices, otherwise each mode by its own."""
-    v, exponent = part(w, b), part(e, b)
+    w_block, e_block = part(w, b), part(e, b)
     low, high = math.inf, 0.0
-    for i in range(v.shape[0]):
-        if v[i] > 0.0:
-            low, high = min(low, v[i]), max(high, v[i])
+    for i in range(w_block.shape[0]):
+        if w_block[i] > 0.0:
+            low, high = min(low, w_block[i]), max(high, w_block[i])
     if high == 0.0:
         return
     _, k = math.frexp(high)
     if blocks[b, FLAT] == 1.0 and math.ldexp(low, -k) >= LOW:
-        for i in range(v.shape[0]):
-            v[i] = math.ldexp(v[i], -k)
+        for i in range(w_block.shape[0]):
+            w_block[i] = math.ldexp(w_block[i], -k)
         blocks[b, TOP] += k
     else:
         spread(e, blocks, b)
-        for i in range(v.shape[0]):
-            v[i], k = math.frexp(v[i])
-            exponent[i] += k
+        for i in range(w_block.shape[0]):
+            w_block[i], k = math.frexp(w_block[i])
+            e_block[i] += k
 
 
 @jit
@@ -263,18 +265,18 @@ def condition(w: FloatArray, e: IntArray, blocks: FloatArray, likelihood: FloatA
         return IMPOSSIBLE
     scratch = np.empty(min(BLOCK, w.shape[0]))
     for b in range(blocks.shape[0]):
-        v, factor = part(w, b), part(likelihood, b)
+        w_block, factor = part(w, b), part(likelihood, b)
         if _has_value_outside(factor, FACTOR_LOW_BITS, FACTOR_HIGH_BITS):
             spread(e, blocks, b)
-            exponent = part(e, b)
-            for i in range(v.shape[0]):
+            e_block = part(e, b)
+            for i in range(w_block.shape[0]):
                 p, k = math.frexp(abs(factor[i]))
-                v[i] *= p
-                exponent[i] += k
+                w_block[i] *= p
+                e_block[i] += k
         else:
-            for i in range(v.shape[0]):
-                v[i] *= abs(factor[i])  # -0. is a zero
-        if _has_value_outside(v, LOW_BITS, HIGH_BITS):
+            for i in range(w_block.shape[0]):
+                w_block[i] *= abs(factor[i])  # -0. is a zero
+        if _has_value_outside(w_block, LOW_BITS, HIGH_BITS):
             normalise(w, e, blocks, b)
         summarise(w, e, blocks, b, scratch)
     return OK
@@ -297,7 +299,7 @@ def log_likelihoods(likelihood: FloatArray, out: FloatArray) -> None:
 def condition_log(
     w: FloatArray, e: IntArray, blocks: FloatArray, log_likelihood: FloatArray
 ) -> int:
-    """Like `condition`, with log-likelihoods: v_m ← v_m exp(ln P(o | m, x, a)); -∞ gives weight 0.
+    """Multiply the weights by exp(ln P(o | m, x, a)); -∞ gives weight 0. Return as `condition`.
 
     >>> from bayescontrol.kernels.finite import build
     >>> w, e = np.array([0.25, 0.75]), np.zeros(2, np.int64)
@@ -322,8 +324,8 @@ def condition_log(
     power = np.empty(size)
     power_bits = power.view(np.int64)
     for b in range(blocks.shape[0]):
-        v, x = part(w, b), part(log_likelihood, b)
-        n = v.shape[0]
+        w_block, x = part(w, b), part(log_likelihood, b)
+        n = w_block.shape[0]
         for i in range(n):
             factor, factor_exponent = exp_split(max(x[i] - best, MIN_LOG))
             p[i] = factor * common if x[i] > -math.inf else 0.0
@@ -335,15 +337,15 @@ def condition_log(
             for i in range(n):
                 power_bits[i] = np.int64(1023 + k[i] - highest) << 52  # the double 2^(k - highest)
             for i in range(n):
-                v[i] *= p[i] * power[i]
+                w_block[i] *= p[i] * power[i]
             blocks[b, TOP] += highest + common_exponent
         else:
             spread(e, blocks, b)
-            exponent = part(e, b)
+            e_block = part(e, b)
             for i in range(n):
-                v[i] *= p[i]
-                exponent[i] += k[i] + common_exponent
-        if _has_value_outside(v, LOW_BITS, HIGH_BITS):
+                w_block[i] *= p[i]
+                e_block[i] += k[i] + common_exponent
+        if _has_value_outside(w_block, LOW_BITS, HIGH_BITS):
             normalise(w, e, blocks, b)
         summarise(w, e, blocks, b, scratch)
     return OK
@@ -376,7 +378,7 @@ def total(blocks: FloatArray) -> tuple[float, int]:
     >>> total(build(np.array([0.25, 0.75]), np.zeros(2, np.int64)))
     (0.5, 1)
     """
-    reference = 0.0
+    reference = 0.0  # k, the exponent of the largest sum of a block; 0 if all are 0
     found = False
     for b in range(blocks.shape[0]):
         if blocks[b, SUM] > 0.0:
@@ -405,9 +407,9 @@ def log_ratio(after: FloatArray, before: FloatArray) -> float:
 
 
 @leaf
-def _share(v: float, power: Any, s: float, k: int) -> float:
-    """Return v 2^power / (s 2^k); 0 if that is below the range of doubles."""
-    return math.ldexp(v / s, int(max(power - k, -4000)))
+def _share(w: float, power: Any, s: float, k: int) -> float:
+    """Return w 2^power / (s 2^k); 0 if that is below the range of doubles."""
+    return math.ldexp(w / s, int(max(power - k, -4000)))
 
 
 @jit
@@ -435,13 +437,13 @@ def posterior(w: FloatArray, e: IntArray, blocks: FloatArray, out: FloatArray) -
     >>> out
     array([0.25, 0.75])
     """
-    s, k = total(blocks)
+    s, k = total(blocks)  # Σ v = s · 2^k
     for b in range(blocks.shape[0]):
-        v, exponent, out_block = part(w, b), part(e, b), part(out, b)
+        w_block, e_block, out_block = part(w, b), part(e, b), part(out, b)
         flat, top = blocks[b, FLAT] == 1.0, np.int64(blocks[b, TOP])
-        for i in range(v.shape[0]):
-            power = top if flat else exponent[i]
-            out_block[i] = _share(v[i], power, s, k)
+        for i in range(w_block.shape[0]):
+            power = top if flat else e_block[i]
+            out_block[i] = _share(w_block[i], power, s, k)
 
 
 @jit
@@ -474,7 +476,7 @@ def draw(w: FloatArray, e: IntArray, blocks: FloatArray, u: float) -> int:
     >>> draw(w, e, blocks, 0.2), draw(w, e, blocks, 0.3)
     (0, 1)
     """
-    s, k = total(blocks)
+    s, k = total(blocks)  # Σ v = s · 2^k
     remaining = u * s
     block = 0
     for b in range(blocks.shape[0]):
@@ -486,10 +488,10 @@ def draw(w: FloatArray, e: IntArray, blocks: FloatArray, u: float) -> int:
             remaining -= mass
     top = np.int64(blocks[block, TOP])
     remaining = math.ldexp(remaining, int(k - top))  # now in units of 2^top, as the block's weights
-    flat, v, exponent = blocks[block, FLAT] == 1.0, part(w, block), part(e, block)
+    flat, w_block, e_block = blocks[block, FLAT] == 1.0, part(w, block), part(e, block)
     m = 0
-    for i in range(v.shape[0]):
-        mass = shrink(v[i], 0 if flat else top - exponent[i])
+    for i in range(w_block.shape[0]):
+        mass = shrink(w_block[i], 0 if flat else top - e_block[i])
         if mass > 0.0:
             m = i
             if remaining < mass:

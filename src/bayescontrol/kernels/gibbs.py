@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bayescontrol._arrays import FloatArray, UIntArray
-from bayescontrol.kernels._jit import leaf
+from bayescontrol.kernels._jit import inlined, leaf
 from bayescontrol.kernels.mdp import MdpRun, respond
 from bayescontrol.kernels.random import gamma, normal
 
@@ -86,6 +86,12 @@ class Chain(NamedTuple):
     scalars: FloatArray
 
 
+@inlined
+def offers(e: Evidence, i: int | np.uint64) -> bool:
+    """Return whether the state of pair i offers its action; S = 0 marks an action it does not."""
+    return bool(e.s[i] > 0.0)
+
+
 @leaf
 def _prepare_pair(e: Evidence, i: int) -> None:
     """Compute S, 1/S, 1/√S and Σ_y λ μ of pair i from its sums; S = 0 if x does not offer a."""
@@ -113,6 +119,7 @@ def prepare(e: Evidence, states: int, actions: int) -> None:
     >>> e.from_data[:2]
     array([0., 1.])
     """
+    # λ0 of one transition; prior A does not store it with the transitions.
     lambda0 = 0.0 if e.prior[DECLARED] > 0.0 else e.prior[LAMBDA0]
     for x in range(states):
         e.from_prior[x], e.from_data[x] = 0.0, 0.0
@@ -120,7 +127,7 @@ def prepare(e: Evidence, states: int, actions: int) -> None:
         for a in range(actions):
             i = x * actions + a
             _prepare_pair(e, i)
-            if lambda0 > 0.0 and e.s[i] > 0.0 and e.known[i] == U0:
+            if lambda0 > 0.0 and offers(e, i) and e.known[i] == U0:
                 e.from_prior[x] += 1.0
             for t in range(e.first[i], e.first[i] + e.known[i]):
                 y = e.successor[t]
@@ -149,7 +156,7 @@ def add_state(e: Evidence, c: Chain, x: int, level: float) -> None:
         i = x * actions + a
         _prepare_pair(e, i)
         c.Q[x, a] = level
-        if e.s[i] > 0.0:
+        if offers(e, i):
             c.scalars[PAIRS] += 1.0
             c.scalars[TOTAL] += e.s[i]
             c.scalars[PULL] += e.pull[i]
@@ -180,8 +187,8 @@ def learn(
     target = np.uint64(y)
     while t < end and e.successor[t] != target:
         t += U1
-    lambda0 = 0.0 if e.prior[DECLARED] > 0.0 else e.prior[LAMBDA0]
-    inflow = e.prior[UNIT] * n * c.M[y]  # the change of Σ λ M
+    lambda0 = 0.0 if e.prior[DECLARED] > 0.0 else e.prior[LAMBDA0]  # as in `prepare`
+    future_change = e.prior[UNIT] * n * c.M[y]  # the change of Σ λ M
     if t == end:  # the first transition from this pair to y
         if e.known[i] == e.room[i]:
             return FULL
@@ -189,9 +196,9 @@ def learn(
         if lambda0 > 0.0:
             if e.known[i] == U0:  # remove the pseudo-transition to x itself
                 e.from_prior[x] -= 1.0
-                inflow -= lambda0 * c.M[x]
+                future_change -= lambda0 * c.M[x]
             e.from_prior[y] += 1.0
-            inflow += lambda0 * c.M[y]
+            future_change += lambda0 * c.M[y]
         e.known[i] += U1
     else:
         gap = total / n - e.rewards[t] / e.times[t]
@@ -203,10 +210,12 @@ def learn(
     e.n[i] += n
     e.r[i] += total
     e.scatter[i] += scatter
-    s, pull = e.s[i], e.pull[i]
+    s_before, pull_before = e.s[i], e.pull[i]
     _prepare_pair(e, i)
-    c.scalars[TOTAL] += e.s[i] - s
-    c.scalars[PULL] += e.pull[i] - pull - (e.s[i] - s) * c.Q[x, i - x * c.Q.shape[1]] + inflow
+    s_change, pull_change = e.s[i] - s_before, e.pull[i] - pull_before
+    a = i - x * c.Q.shape[1]
+    c.scalars[TOTAL] += s_change
+    c.scalars[PULL] += pull_change - s_change * c.Q[x, a] + future_change
     return LEARNED
 
 
@@ -263,18 +272,18 @@ def tally(e: Evidence, c: Chain, states: int) -> None:
     Q = c.Q.reshape(-1)
     total, pull, pairs = 0.0, 0.0, 0.0
     for i in range(np.uint64(states * c.Q.shape[1])):
-        if e.s[i] > 0.0:
+        if offers(e, i):
             total += e.s[i]
             pull += e.pull[i] - e.s[i] * Q[i]
             pairs += 1.0
-    inflow, level = 0.0, 0.0
+    future, level = 0.0, 0.0  # Σ λ M and Σ M
     for y in range(np.uint64(states)):
-        weight = e.prior[LAMBDA0] * e.from_prior[y] + e.prior[UNIT] * e.from_data[y]
-        inflow += weight * c.M[y]
+        inflow = e.prior[LAMBDA0] * e.from_prior[y] + e.prior[UNIT] * e.from_data[y]
+        future += inflow * c.M[y]
         level += c.M[y]
     if e.prior[DECLARED] > 0.0:
-        inflow += e.prior[LAMBDA0] * pairs * level
-    c.scalars[PULL], c.scalars[TOTAL] = pull + inflow, total
+        future += e.prior[LAMBDA0] * pairs * level
+    c.scalars[PULL], c.scalars[TOTAL] = pull + future, total
     c.scalars[LEVEL], c.scalars[PAIRS] = level, pairs
 
 
@@ -297,13 +306,14 @@ def _draw_values(e: Evidence, c: Chain, first: int, end: int, rng_state: UIntArr
     i = np.uint64(first) * A
     for x in range(np.uint64(first), np.uint64(end)):
         inflow = lambda0 * e.from_prior[x] + e.prior[UNIT] * e.from_data[x]
+        # The prior's part of Σ_y λ(x,a,y) M(y), of every pair and of an untried one.
         from_all, from_itself = 0.0, lambda0 * c.M[x]
         if e.prior[DECLARED] > 0.0:
             from_all, from_itself = lambda0 * c.scalars[LEVEL], 0.0
             inflow += lambda0 * c.scalars[PAIRS]
-        top, outflow = -math.inf, 0.0
+        top, outflow = -math.inf, 0.0  # `outflow` is the change of Σ_a S(x,a) Q(x,a)
         for a in range(A):
-            if e.s[i] > 0.0:
+            if offers(e, i):
                 t, after = e.first[i], e.first[i] + e.known[i]
                 future = from_all  # Σ_y λ(x,a,y) M(y)
                 if t == after:  # an untried pair has a pseudo-transition to x itself
@@ -355,7 +365,7 @@ def _prior_squares(e: Evidence, c: Chain, states: int) -> float:
     squares: float = c.scalars[PAIRS] * scatter
     Q = c.Q.reshape(-1)
     for i in range(np.uint64(states * c.Q.shape[1])):
-        if e.s[i] > 0.0:
+        if offers(e, i):
             squares += states * (Q[i] + c.scalars[RHO] - e.prior[MU0] - mean) ** 2
     return squares
 
@@ -383,7 +393,7 @@ def draw_precision(
     i = np.uint64(0)
     for x in range(np.uint64(states)):
         for a in range(np.uint64(c.Q.shape[1])):
-            if e.s[i] > 0.0:
+            if offers(e, i):
                 base = c.Q[x, a] + c.scalars[RHO]
                 first, end = e.first[i], e.first[i] + e.known[i]
                 with_prior = max(float(e.known[i]), 1.0)  # of an untried pair: x -> x alone
@@ -415,8 +425,7 @@ def best_action(e: Evidence, c: Chain, x: int) -> int:
     actions = c.Q.shape[1]
     best = -1
     for a in range(actions):
-        # s = 0 marks an action that x does not offer.
-        if e.s[x * actions + a] > 0.0 and (best < 0 or c.Q[x, a] > c.Q[x, best]):
+        if offers(e, x * actions + a) and (best < 0 or c.Q[x, a] > c.Q[x, best]):
             best = a
     return best
 
@@ -504,12 +513,12 @@ def interact(
             return s, at, LOST
         a = best_action(e, c, x)
         actions[s] = a
-        if tables.successor[tables.first[at * A + a]] < 0:
+        if tables.successor[tables.first[at * A + a]] < 0:  # see `mdp.Tables`
             return s, at, NOT_OFFERED
         entry = respond(tables, at, a, A, q)
         at, r = tables.successor[entry], tables.reward[entry]
         rows[s]["reward"], rows[s]["state"] = r, at
-        y = index_of[at]
+        y = index_of[at]  # -1 for a state that is new to the agent
         if y < 0 or learn(e, c, x, x * A + a, y, 1.0, r, 0.0) != LEARNED:
             return s, at, NOT_LEARNED
     return actions.size, at, DONE

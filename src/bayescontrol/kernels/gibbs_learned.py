@@ -34,7 +34,9 @@ FLOOR = 1e-4
 
 @leaf
 def reward_scale(e: Evidence, pairs: int) -> tuple[float, float]:
-    """Return the largest mean reward of a transition, at least 0, and s²; s² = 1 without rewards.
+    """Return the largest mean reward of a transition, at least 0, and s², or 1 if s² would be 0.
+
+    Pairs are numbered up to `pairs`; actions that their state does not offer are skipped.
 
     >>> from bayescontrol.mdp.gibbs import GibbsBelief
     >>> belief = GibbsBelief(actions=1)
@@ -45,7 +47,7 @@ def reward_scale(e: Evidence, pairs: int) -> tuple[float, float]:
     """
     low, high, scatter, n = 0.0, 0.0, 0.0, 1e-300  # n is positive, to avoid 0/0
     for i in range(np.uint64(pairs)):
-        if e.s[i] > 0.0:
+        if e.s[i] > 0.0:  # the state offers the action, see `gibbs.offers`
             scatter += e.scatter[i]
             n += e.n[i]
             for t in range(e.first[i], e.first[i] + e.known[i]):
@@ -97,7 +99,7 @@ def draw_pair(
     """
     target, ss = pair_target(e, c, x, i)
     variance = min((level + 0.5 * ss) / gamma(rng_state, 1.0 + 0.5 * e.n[i]), limit)
-    spread = e.spread[i] if e.n[i] > 0.0 else 1.0
+    spread = e.spread[i] if e.n[i] > 0.0 else 1.0  # an untried pair has the variance σ²(x,a)
     return target + math.sqrt(variance) * spread * normal(rng_state)
 
 
@@ -127,7 +129,7 @@ def sweep(e: Evidence, c: Chain, states: int, optimism: float, rng_state: UIntAr
         top = -math.inf
         for a in range(actions):
             i = x * actions + a
-            if e.s[i] > 0.0:
+            if e.s[i] > 0.0:  # x offers a; a call of `gibbs.offers` is slower here
                 c.Q[x, a] = draw_pair(e, c, x, i, level, scale, rng_state) - c.scalars[RHO]
                 top = max(top, c.Q[x, a])
         c.M[x] = top

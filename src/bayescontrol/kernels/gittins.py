@@ -226,7 +226,7 @@ def state_index(s: int, f: int) -> int:
 def _after_success(result: Sweep, n: int, s: int) -> float:
     """Return the upper bound of d(s+1, f), n = s + f, of a pass; -1 if it is not stored."""
     j = s + 1 - result.b[n + 1]
-    if j < 0:
+    if j < 0:  # this state stops
         return 0.0
     return result.near[n + 1, j] if j < result.near.shape[1] else -1.0
 
@@ -287,7 +287,7 @@ def split(
         k = state_index(s, n - s)
         if lower[k] < result.lam < upper[k]:
             j = s - result.b[n]
-            if j < 0:
+            if j < 0:  # the state stops: D ≤ 0
                 upper[k] = result.lam
             elif j < result.near.shape[1] and result.near[n, j] > result.e[n, j]:
                 lower[k] = result.lam

@@ -206,7 +206,7 @@ def step(
     z[n:, 0] = v
     for m in range(len(states)):
         s, row, H, V, nu = states[m], new[m], models.H[m], models.V[m], models.nu[m]
-        if s[0] == 1.0 and regular and not missing:
+        if s[0] == 1.0 and regular and not missing:  # `steady_step` has advanced it
             continue
         A, C = models.F[m, :, :n], H[:, :n]
         log_p[m], row[0] = 0.0, 0.0
@@ -219,7 +219,7 @@ def step(
             G, e = product(P, C.T), -y_hat
             e[:, 0] += y
             scale, square, log_det = 1.0, 0.0, 0.0
-            S, log_p[m] = product(C, G), math.nan
+            S, log_p[m] = product(C, G), math.nan  # it stays NaN if there is no factor R
             if not cholesky(S + V, R):
                 continue
             for i, error in enumerate(_standardised(R, e.T)[0]):
@@ -250,7 +250,8 @@ def mix(states: FloatArray, flow: FloatArray, at_x: int, n: int) -> FloatArray:
     """Return the states that filters start from if modes may switch, see `beliefs.interacting`.
 
     flow[i, j] is P(m_t = i, m_{t+1} = j | âo_≤t). Row j becomes the mean and the covariance of the
-    mixture Σ_i flow[i, j] N(x̂_i, Σ_i). It stays as it is if no other mode leads to j.
+    mixture Σ_i flow[i, j] N(x̂_i, Σ_i). It stays as it is if no other mode leads to j. x̂ has n
+    numbers and begins at `at_x` in a row.
 
     >>> import numpy as np
     >>> states = np.array([[0.0, 0, 0, 0, 1], [0.0, 2, 2, 2, 1]])

@@ -544,7 +544,9 @@ def regulate(
     K: FloatArray, plant: PlantArrays, x: FloatArray, q: UIntArray, inputs: FloatArray,
     states: FloatArray,
 ) -> tuple[int, int]:  # fmt: skip
-    """Like `interact`, with the fixed gain K and without learning.
+    """Run the plant with the fixed gain K: fill inputs and states, a row per step.
+
+    Return the steps done and why the loop ended. x, the current state, is updated.
 
     >>> import numpy as np
     >>> from bayescontrol.seeding import Stream

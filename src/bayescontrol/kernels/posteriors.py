@@ -123,7 +123,7 @@ def bernoulli(c: float, p: float, q: float, d: float) -> tuple[float, float]:
 
 @leaf
 def _bernoulli(c: float, p: float, q: float, d: float) -> tuple[float, float]:
-    """`bernoulli` for p ≤ q."""
+    """Return what `bernoulli` returns, for p ≤ q; if e^d is large, by the definition of Λ."""
     if d < 700.0:
         x = exp_excess(d)
         u = p * (x + d)  # p (e^d - 1)

@@ -317,14 +317,14 @@ def gamma_constants(shape: float) -> tuple[float, float]:
 
 @leaf
 def _gamma_from_one(state: UIntArray, shape: float) -> float:
-    """`gamma` for a shape of at least 1."""
+    """Draw a gamma of a shape of at least 1."""
     d, c = gamma_constants(shape)
     return _gamma_of(state, d, c)
 
 
 @leaf
 def _gamma_below_one(state: UIntArray, shape: float) -> float:
-    """`gamma` for a shape below 1; NaN if it is not positive."""
+    """Draw a gamma of a shape below 1; return NaN, without a draw, if it is not positive."""
     if not shape > 0.0:
         return math.nan
     return _gamma_from_one(state, shape + 1.0) * exp(-exponential(state) / shape)

@@ -88,7 +88,7 @@ def renew(starts: IntArray, log_r: FloatArray, t: int, lifetime: int) -> int:
     oldest = 0
     for i in range(starts.size):
         s = starts[i]
-        if s > 0 and t + 1 - s >= lifetime * (s & -s):
+        if s > 0 and t + 1 - s >= lifetime * (s & -s):  # s & -s is 2^l
             end_start(starts, log_r, i)
         if starts[i] < starts[oldest]:
             oldest = i  # a free place, or the oldest start

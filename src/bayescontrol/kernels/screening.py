@@ -249,7 +249,7 @@ def _exceeding(
         bound -= cache[AT_V, j]
         if u < reached:
             return _best_after_first_exceeds(rows, cache, undrawn, k, v, tail, rng_state)
-        if u >= reached + bound * SAFETY + 1e-18:
+        if u >= reached + bound * SAFETY + 1e-18:  # a margin for the rounding of `reached`
             return best
     return best
 

@@ -202,6 +202,8 @@ def weigh(
 ) -> float:
     """Write ln E_t(m) = ln E_{t-1}(m) + ln q - ln P(o | m, x, a) to `out`; return the minimum.
 
+    It is ∞ for a mode that does not count: one of weight 0, or ruled out now or before.
+
     >>> import numpy as np
     >>> out = np.empty(3)
     >>> weigh(np.zeros(3), np.ones(3), np.array([-1.0, -2.0, -np.inf]), -1.5, out)

@@ -91,7 +91,7 @@ def best_action(Q: FloatArray, x: int) -> int:
 
 @leaf
 def any_action(Q: FloatArray, x: int, rng_state: UIntArray) -> int:
-    """Draw uniformly one of the actions that x offers.
+    """Draw uniformly one of the actions that x offers; there is at least one.
 
     >>> from bayescontrol.seeding import Stream
     >>> any_action(np.array([[-np.inf, 2.0, -np.inf]]), 0, Stream(0).state)
@@ -350,7 +350,7 @@ def r_learn(v: RArrays, settings: RSettings, x: int, a: int, r: float, y: int) -
 def r_interact(v: RArrays, settings: RSettings, run: MdpRun, at: int, t: int) -> tuple[int, int]:
     """Run R-learning in an MDP from step t on; return the steps done and the final state.
 
-    The arguments are those of `q_interact`.
+    `at` and the final state are states of the environment.
 
     >>> import numpy as np
     >>> from bayescontrol.kernels.mdp import STEP

@@ -151,12 +151,13 @@ def schedule_code(schedule: object) -> tuple[int, float] | None:
 def _run(agent: Any, plant: LinearPlant, steps: int, p: Stream, q: Stream) -> Record:
     """Run the kernel; if it stops at a failed step, let the Python code raise the error."""
     loop, belief = kernels.lqr, agent.belief
-    code, parameter = schedule_code(agent.schedule) or (0, 0.0)
+    code, parameter = schedule_code(agent.schedule) or (0, 0.0)  # `linear_loop` excludes None
     mode, scratch, nu = belief.loop_mode(), belief.loop_scratch(), belief.loop_freedom()
     settings = loop.LoopSettings(
         code, parameter, agent.sampled, belief.tries, agent.exploration, agent.warm_up, nu,
         *belief.costs.mean(),
     )  # fmt: skip
+    # The fields T, DRAWN_AT, HELD and FAILED of `kernels.lqr`.
     clock = np.array([agent._t, agent._drawn_at, agent.mode is not None, 0], np.int64)
     x, drawn_in = plant.x, np.array(agent._drawn_in, np.float64)
     inputs, states = np.empty((steps, belief.inputs)), np.empty((steps, belief.states))

@@ -146,6 +146,7 @@ class SystemBelief(SystemRegression):
             self.noise_factor = kernels.regression.factor(as_definite(noise, n, "the noise"))
         self._room = kernels.riccati.room(n, m)
         self._last: LinearMode | None = None
+        # diag R at the last draw, for `growth`.
         self._diagonal = self.R.diagonal().copy()
         #: Number of rejected draws: no stabilising gain, or costs that are not definite.
         self.redrawn = 0
@@ -185,17 +186,17 @@ class SystemBelief(SystemRegression):
         """
         solved, tries_left, rng = self._blank(), self.tries, require_stream(rng)
         while tries_left > 0:
-            costs, rejected = self.costs.draw(rng, tries_left)
-            tries_left -= rejected
+            costs, rejected_costs = self.costs.draw(rng, tries_left)
+            tries_left -= rejected_costs
             if costs is None:
                 break
-            # Unknown costs are drawn again after each failure.
+            # Unknown costs are drawn again after each rejected system.
             draws = tries_left if self.costs.known else 1
-            failed = kernels.lqr.draw_mode(
+            rejected_systems = kernels.lqr.draw_mode(  # -1 if all were rejected
                 self.F, self.loop_freedom(), *costs, solved, draws, self._room, rng.state
             )
-            if failed >= 0:
-                return self._adopt(solved, costs, self.tries - tries_left + failed)
+            if rejected_systems >= 0:
+                return self._adopt(solved, costs, self.tries - tries_left + rejected_systems)
             tries_left -= draws
         raise NotStabilisable(
             f"none of {self.tries} systems drawn from {self!r} has a stabilising gain and definite "
@@ -203,9 +204,12 @@ class SystemBelief(SystemRegression):
         )
 
     def certain(self) -> LinearMode | None:
-        """Return the mode of the posterior mean, or None if it has no stabilising gain."""
+        """Return the mode of the posterior mean.
+
+        Return None if it has no stabilising gain, or if its costs are not definite.
+        """
         solved, costs = self._blank(), self.costs.mean()
-        definite = self.costs.known or all(
+        definite = self.costs.known or all(  # `cholesky` returns whether a matrix is definite
             kernels.regression.cholesky(part, np.empty_like(part)) for part in costs
         )
         if not definite or not kernels.lqr.mean_mode(
@@ -232,9 +236,9 @@ class SystemBelief(SystemRegression):
         A, B, P, K = (np.empty(shape) for shape in ((n, n), (n, m), (n, n), (m, n)))
         return kernels.lqr.LinearModeArrays(A, B, V, P, K)
 
-    def _adopt(self, solved: Sequence[FloatArray], costs: Costs, failed: int) -> LinearMode:
-        """Make the solved system the last mode and return it."""
-        self.redrawn += failed
+    def _adopt(self, solved: Sequence[FloatArray], costs: Costs, rejected: int) -> LinearMode:
+        """Make the solved system the last mode and return it; count the draws rejected before."""
+        self.redrawn += rejected
         self._diagonal = self.R.diagonal().copy()
         self._last = LinearMode(solved, costs)
         return self._last
@@ -270,7 +274,8 @@ class SystemBelief(SystemRegression):
     def log_predictive(self, x: ArrayLike, a: ArrayLike, o: Any) -> float:
         """Return ln P(o | âo_<t â_t): Student's t, or Gaussian if the noise is known."""
         v, u, y, cost = self._event(x, a, o)
-        V = self.F if self.noise_factor is None else self.noise_factor  # F is a placeholder
+        # The kernel ignores V if the noise is unknown; F stands for any array.
+        V = self.F if self.noise_factor is None else self.noise_factor
         state = kernels.lqr.log_predictive(
             self.F, V, self.loop_freedom(), v, u, y, self.row, self.v
         )
@@ -309,7 +314,11 @@ class SystemBelief(SystemRegression):
     def fast_forward(
         self, observed: int, mode: Sequence[FloatArray] | None, diagonal: FloatArray, failed: int
     ) -> None:
-        """Synchronise with a compiled loop that has updated F."""
+        """Synchronise with a compiled loop that has updated F.
+
+        It made `observed` steps, rejected `failed` draws, and has diag R at its last draw in
+        `diagonal`. `mode` is None if it has not drawn one.
+        """
         self.count += observed
         self.redrawn += failed
         self._diagonal = diagonal
@@ -328,6 +337,7 @@ class SystemBelief(SystemRegression):
             raise damaged(f"'sampler/diagonal' is {new._diagonal}, not positive")
 
     def _blank_mode(self) -> LinearMode:
+        """Return a mode with empty arrays, into which `load` reads."""
         return LinearMode(self._blank(), self.costs.mean())
 
     def merge(self, other: SystemRegression) -> None:
@@ -377,7 +387,7 @@ class SystemSegments(ArraySegments):
         """Return P(y | segment) / scale of the starts with these masses, and ln of the scale."""
         x, u, y = map(np.array, event)
         factors, belief = self.arrays["factor"], self.prior
-        if self._V is None:
+        if self._V is None:  # the kernel ignores V; any matrix will do
             V, nu = factors[0], self._nu0 + self.arrays["count"]
         else:
             V, nu = self._V, np.zeros(len(mass))

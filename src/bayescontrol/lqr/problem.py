@@ -289,4 +289,5 @@ def _cost_belief(costs: Mapping[str, Any]) -> CostBelief:
 
 
 def _plain(value: ArrayLike | None) -> Any:
+    """Return an array as nested lists of floats, and None as it is."""
     return None if value is None else np.asarray(value, np.float64).tolist()

@@ -124,6 +124,7 @@ class SystemRegression(Saved):
         self.F = self._prior.copy()
         #: Number of observations.
         self.count = 0
+        # Scratch arrays of the kernels; `zero` stays 0.
         self.row, self.v, self.zero = np.empty(2 * n + m), np.empty(2 * n + m), np.zeros(2 * n + m)
 
     @property
@@ -156,7 +157,8 @@ class SystemRegression(Saved):
         size, other_size = (self.states, self.inputs), (other.states, other.inputs)
         if size != other_size:
             raise IncompatibleState(
-                f"cannot merge beliefs with {size} and {other_size} states and inputs"
+                f"cannot merge beliefs with {size} and {other_size} (states, inputs): merge only "
+                "beliefs about the same plant"
             )
         if self._nu0 != other._nu0 or not np.array_equal(self._prior, other._prior):
             raise IncompatibleState(
@@ -207,7 +209,7 @@ class KnownCosts(Saved):
         self.n, self.m = len(costs.Q), len(costs.R)
 
     def check(self, x: FloatArray, u: FloatArray, cost: float | None) -> object:
-        """Accept any cost, or none."""
+        """Accept any cost, also None."""
 
     def learn(self, x: FloatArray, u: FloatArray, cost: float | None) -> None:
         """Do nothing: the costs are known."""
@@ -320,7 +322,10 @@ class CostBelief(Saved):
     def merge(self, other: object) -> None:
         """Add the evidence of `other`; the prior counts once."""
         if not isinstance(other, CostBelief):
-            raise IncompatibleState("cannot merge known costs with costs that are learned")
+            raise IncompatibleState(
+                f"cannot merge: this belief learns the costs ({self!r}), the other one knows them; "
+                "create both with `costs`, or both with Q and R"
+            )
         same_settings = (self.n, self.m, self.noise) == (other.n, other.m, other.noise)
         if not same_settings or not self._fit.same_prior(other._fit):
             raise IncompatibleState(

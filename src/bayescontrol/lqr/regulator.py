@@ -37,14 +37,15 @@ LEARNED: Final = SystemPrior(precision=1e-120, scatter=1e-120)
 
 
 def is_learned(prior: SystemPrior) -> bool:
-    """Whether this is `LEARNED`, or a copy of it."""
+    """Return whether this is `LEARNED`, or a copy of it, judged by its tiny precision."""
     return np.ndim(prior.precision) == 0 and prior.precision == LEARNED.precision
 
 
 #: The first value of g, its growth per step, and the largest value.
 _FIRST, _GROWTH, _FULL = 1e-3, 1.25, 1.0
-#: The scale is known if each input has this signal, from 2 (2n + m) observations on, and at the
-#: latest after this many observations for each state and input. With a backup gain the limit is
+#: The scale is known if each input has this signal (see `input_signal`), from 2 (2n + m)
+#: observations on, and at the latest after 50 observations for each state and input, 100 with a
+#: backup gain. With a backup gain the limit is
 #: higher: in its closed loop, inputs follow the states, so the data separate A from B slowly.
 _SIGNAL, _LONGEST, _LONGEST_WITH_BACKUP = 1000.0, 50, 100
 #: The largest cost of a drawn gain in the mean system, in units of the optimal cost there.
@@ -164,7 +165,10 @@ class RegulatorBelief(SystemBelief):
             self.q = self.q + error[self._integrated]
 
     def _search(self, error: FloatArray) -> None:
-        """Update the memory after an observation before the scale is known."""
+        """Update `memory` (cost, g, known) after an observation before the scale is known.
+
+        g is 0 in the first n + m steps, in which K alone acts.
+        """
         (cost, g, known), n, m, t = self.memory, self.states, self.inputs, self.count
         for i in range(n):
             for j in range(n):
@@ -185,7 +189,7 @@ class RegulatorBelief(SystemBelief):
         """
         n, d = self.states, self.states + self.inputs
         R_u, Z_u, S = self.F[n:d, n:d], self.F[n:d, d:], self.F[d:, d:]
-        with np.errstate(all="ignore"):  # a signal that overflows is not a number
+        with np.errstate(all="ignore"):  # NaN if it overflows, which is below every limit
             inverse = np.linalg.inv(R_u)
             whitened = np.linalg.solve(S.T, (inverse @ Z_u).T)  # S⁻ᵀ B, a column for each input
             effects = (self.count - d) * (whitened**2).sum(0)
@@ -203,7 +207,7 @@ class RegulatorBelief(SystemBelief):
         return mode
 
     def _excitation(self) -> FloatArray:
-        """Return σ of the search."""
+        """Return σ of the search; while the states have cost 0, g times half the input's limits."""
         cost, g, _ = self.memory
         if cost > 0.0:
             R = self.costs.mean().R.diagonal()
@@ -212,7 +216,10 @@ class RegulatorBelief(SystemBelief):
         return np.asarray(g * np.where(span < np.inf, 0.5 * span, 1.0))
 
     def _draw(self, rng_state: UIntArray) -> RegulatorMode | None:
-        """Draw a system with a gain; return None if the gain costs too much in the mean system."""
+        """Draw a system with a gain.
+
+        Return None if the gain costs too much in the mean system, or if no try has a gain.
+        """
         for _ in range(self.tries):
             A, B, V, *_ = self._blank()
             if self.noise_factor is None:
@@ -230,8 +237,8 @@ class RegulatorBelief(SystemBelief):
         if mean is None:
             return False
         W[: self.states, : self.states] = mean.W
-        system, R = self._augmented(mean.A, mean.B), self.costs.mean().R
-        cost = average_cost(*system, self._Q, R, W, drawn.K)
+        a, b = self._augmented(mean.A, mean.B)
+        cost = average_cost(a, b, Q=self._Q, R=self.costs.mean().R, W=W, K=drawn.K)
         return cost <= _WORST * float(np.sum(mean.P * W))
 
     def _replacement(self, last: RegulatorMode) -> RegulatorMode:
@@ -305,5 +312,5 @@ class RegulatorAgent(LinearAgent):
 
 
 def _product(X: FloatArray, Y: FloatArray) -> FloatArray:
-    """Return X Y, summed in the order of the indices."""
+    """Return X Y, summed in the order of the indices: the same bits on every machine."""
     return np.asarray((X[:, :, None] * Y).sum(axis=1))

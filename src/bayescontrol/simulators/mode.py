@@ -171,8 +171,11 @@ def require_function(function: object, call: str, label: str) -> None:
         raise MissingCapability(f"{about}, which has the wrong arguments: {signature}") from None
 
 
-def reject_pair(u: object, label: str) -> None:
-    """Raise `UnknownAction` for a tuple that contains arrays or None, such as (action, state)."""
+def reject_action_state_pair(u: object, label: str) -> None:
+    """Raise `UnknownAction` for a tuple that contains arrays or None, such as (action, state).
+
+    Some trained policies return such a pair; `label` names the policy or mode in the message.
+    """
     if isinstance(u, tuple) and any(v is None or isinstance(v, np.ndarray) for v in u):
         raise UnknownAction(
             f"{label} returned {u!r}, which is not an action: expected a number, an array, a name, "
@@ -229,7 +232,7 @@ class SimulatorMode:
                 f"{self!r}: the policy returned {u!r} in situation {x!r}: expected finite numbers, "
                 "a name, or a tuple of names; check that the policy covers this situation"
             )
-        reject_pair(u, repr(self))
+        reject_action_state_pair(u, repr(self))
         return u
 
     def log_likelihood(self, x: Any, u: Any, o: Any) -> float:
@@ -286,18 +289,20 @@ def limited(policy: Callable[[Any], Any], low: ArrayLike, high: ArrayLike) -> Ca
 
     def clipped(x: Any) -> Any:
         u = policy(x)
-        reject_pair(u, f"the policy {label}")
+        reject_action_state_pair(u, f"the policy {label}")
         try:
             value = np.asarray(u, np.float64)
         except (TypeError, ValueError):
             value = np.array(np.nan)
         if np.isnan(value).any():
             raise UnknownAction(
-                f"the policy {label} returned {u!r} in situation {x!r}, which is not a number"
+                f"the policy {label} returned {u!r} in situation {x!r}: expected a number, or an "
+                "array without NaN"
             )
         if shape and value.shape != shape:
             raise UnknownAction(
-                f"the policy {label} returned {u!r} of shape {value.shape}: expected {shape}"
+                f"the policy {label} returned {u!r} of shape {value.shape}, but its limits have "
+                f"shape {shape}: give one limit for each input"
             )
         if value.ndim or isinstance(u, np.ndarray):
             return np.clip(u, *bounds)

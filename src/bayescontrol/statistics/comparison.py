@@ -147,7 +147,10 @@ def compare_pair(
     test: TestName = "sign flips" if bounds is None else "betting"
     unpaired = x.var(ddof=1) + y.var(ddof=1)
     removed = float(1 - (x - y).var(ddof=1) / unpaired) if unpaired > 0 else math.nan
-    return Comparison(names, len(x), interval, p, p, 1, removed, higher_is_better, test)
+    return Comparison(
+        names, n=len(x), difference=interval, p_value=p, corrected_p_value=p, family=1,
+        removed=removed, higher_is_better=higher_is_better, test=test,
+    )  # fmt: skip
 
 
 def compare_pairs(
@@ -209,7 +212,7 @@ def sign_flip_p_value(differences: ArrayLike, *, seed: SeedLike = 0) -> float:
         for d_i in d:
             sums = np.concatenate([sums + d_i, sums - d_i])
         return float((np.abs(sums) >= observed).mean())
-    stream, as_extreme = as_stream(seed), 1
+    stream, as_extreme = as_stream(seed), 1  # the observed pattern counts
     step = max(1, _CELLS // len(d))
     for start in range(0, _RANDOM_FLIPS, step):
         signs = 2 * stream.integers(2, size=(min(step, _RANDOM_FLIPS - start), len(d))) - 1
@@ -227,7 +230,7 @@ def holm(p_values: ArrayLike) -> FloatArray:
     if p.ndim != 1 or not ((p >= 0) & (p <= 1)).all():
         raise InvalidSample(f"p_values is {p_values!r}: pass a list of numbers between 0 and 1")
     order = np.argsort(p, kind="stable")
-    steps = np.minimum(1.0, np.arange(len(p), 0, -1) * p[order])
+    steps = np.minimum(1.0, np.arange(len(p), 0, -1) * p[order])  # (m - j + 1) p_(j)
     adjusted = np.empty_like(p)
     adjusted[order] = np.maximum.accumulate(steps)
     return adjusted

@@ -182,6 +182,7 @@ def mean_band(curves: ArrayLike, *, alpha: float = 0.05, seed: SeedLike = 0) -> 
         largest_t = np.zeros(resamples)
         for _, t in _t_star(flat, resamples, seed):
             np.maximum(largest_t, np.abs(t).max(axis=1), out=largest_t)
+        # The k-th largest of the B maxima, k = ⌊(B + 1) α⌋.
         c = float(np.sort(largest_t)[resamples - int((resamples + 1) * alpha)])
         method = "max-t bootstrap"
     bounds = mean, _bound(mean, c, error), _bound(mean, -c, error)
@@ -277,14 +278,14 @@ def check_level(alpha: float) -> float:
 
 
 def format_interval(mean: ArrayLike, low: ArrayLike, high: ArrayLike) -> tuple[str, str, str]:
-    """Format three numbers to two digits of the interval's half-width.
+    """Format three numbers to two digits of the half-width; to six digits if that is 0 or ∞.
 
     >>> format_interval(0.123456, 0.1, 0.147)
     ('0.123', '0.100', '0.147')
     """
     m, lo, hi = (float(np.asarray(value)) for value in (mean, low, high))
-    half, style = (hi - lo) / 2, "z.6g"
-    if 1e-12 * max(abs(m), abs(lo), abs(hi)) < half < math.inf:
+    half, style = (hi - lo) / 2, "z.6g"  # "z": write -0 as 0
+    if 1e-12 * max(abs(m), abs(lo), abs(hi)) < half < math.inf:  # otherwise it is rounding, or ∞
         style = f"z.{max(0, 1 - math.floor(math.log10(half)))}f"
     return format(m, style), format(lo, style), format(hi, style)
 
@@ -345,7 +346,10 @@ def _t_star(x: FloatArray, resamples: int, seed: SeedLike) -> Iterator[tuple[sli
 
 
 def _t_star_of(x: FloatArray, resamples: int, stream: Stream) -> FloatArray:
-    """Return t* = (x̄* - x̄) / (s* / √n) as an array [resample, component]."""
+    """Return t* = (x̄* - x̄) / (s* / √n) as an array [resample, component].
+
+    If s* = 0, which means that all draws of a resample are equal, t* is ±∞, or 0 if x̄* = x̄.
+    """
     n = len(x)
     centred = x - x.mean(axis=0)
     squares = centred**2
@@ -353,12 +357,14 @@ def _t_star_of(x: FloatArray, resamples: int, stream: Stream) -> FloatArray:
     step = max(1, _CELLS // n)
     for start in range(0, resamples, step):
         rows = min(step, resamples - start)
+        # Row i draws from n i … n i + n - 1 instead of 0 … n - 1: one bincount counts all rows.
         drawn = stream.integers(n, size=(rows, n)) + n * np.arange(rows)[:, None]
         weights = np.bincount(drawn.ravel(), minlength=rows * n).reshape(rows, n) / n
-        mean, second = weights @ centred, weights @ squares
+        mean, mean_square = weights @ centred, weights @ squares  # mean = x̄* - x̄
+        variance = mean_square - mean**2
         # A resample of one run, drawn n times, has variance 0; rounding may make it positive.
-        variance = np.where(second - mean**2 > 1e-12 * second, second - mean**2, 0.0)
+        variance = np.where(variance > 1e-12 * mean_square, variance, 0.0)
         with np.errstate(divide="ignore", invalid="ignore"):
-            t = mean / np.sqrt(variance / (n - 1))
-        out[start : start + rows] = np.where(np.isnan(t), 0.0, t)
+            t = mean / np.sqrt(variance / (n - 1))  # s*² = variance · n / (n - 1)
+        out[start : start + rows] = np.where(np.isnan(t), 0.0, t)  # NaN is 0/0
     return out

@@ -67,7 +67,7 @@ def anytime_p_value(
         raise InvalidSample(f"mean = {mean} lies outside the bounds {bounds}; pass one inside")
     stakes = _stakes(x, check_level(alpha))
     bets = (x, m), (1 - x, 1 - m)
-    log_capital = [_log_capital(y, stakes, np.array([mean])) for y, mean in bets]
+    log_capital = [_log_capital(y, stakes, np.array([m_y])) for y, m_y in bets]
     return min(1.0, 2 * math.exp(-np.max(log_capital)))
 
 
@@ -126,7 +126,8 @@ def _lower_bounds(x: FloatArray, stakes: FloatArray, alpha: float) -> FloatArray
     for start in range(0, len(x), step):
         rows = slice(start, start + step)
         log_k = _log_capital(x[rows], stakes[rows], grid, log_capital)
-        excluded = (log_k >= math.log(2 / alpha)).sum(axis=1)  # K decreases in m
+        # K decreases in m, so the excluded points are the first ones of the grid.
+        excluded = (log_k >= math.log(2 / alpha)).sum(axis=1)
         low[rows] = grid[np.maximum(excluded - 1, 0)]
         log_capital = log_k[-1]
     return np.maximum.accumulate(low)

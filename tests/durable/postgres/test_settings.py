@@ -44,7 +44,13 @@ def test_a_server_that_does_not_flush_is_refused_unless_durable_is_false(
         PostgresStore(url, durable=False).close()
 
 
-@pytest.mark.parametrize(("default", "used"), [("off", "on"), ("local", "local"), ("on", "on")])
+@pytest.mark.parametrize(
+    ("default", "used"),
+    [
+        *((weak, "on") for weak in ("off", "local", "remote_write")),
+        *((strong, strong) for strong in ("on", "remote_apply")),
+    ],
+)
 def test_every_connection_waits_for_the_disk(
     url: str, server: Postgres, default: str, used: str
 ) -> None:
