@@ -1,5 +1,6 @@
 """Expected utilities of I/O systems by enumeration, for comparison with planners."""
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -10,7 +11,7 @@ def expected_utility(g: Any, utility: Callable[[Any, Any], float], horizon: int)
     def value(s: Any, steps_left: int) -> float:
         if steps_left == 0:
             return 0.0
-        return sum(
+        return math.fsum(
             p * q * (utility(a, o) + value(g.advance(s, a, o), steps_left - 1))
             for a, p in g.action_probabilities(s).items()
             for o, q in g.observation_probabilities(s, a).items()
@@ -32,7 +33,7 @@ def best_utility(
         if steps_left == 0:
             return 0.0
         return max(
-            sum(
+            math.fsum(
                 q * (utility(a, o) + value(environment.advance(s, a, o), steps_left - 1))
                 for o, q in environment.observation_probabilities(s, a).items()
                 if q > 0.0
