@@ -14,15 +14,9 @@ from bayescontrol.systems import (
     AgentSystem,
     Coupled,
     Situated,
-    best_utility,
-    expected_utility,
     known,
     tailored,
 )
-
-
-def reward(a: int, o: int) -> float:
-    return float(o)
 
 
 def probability(system: Any, history: list[tuple[int, int]]) -> float:
@@ -127,13 +121,6 @@ def test_a_difference_deep_in_the_tree_is_found() -> None:
 def test_systems_without_observations_know_each_other() -> None:
     mute = Situated(DiscreteMode(lambda _x: {"a": 1.0}, lambda _x, _a: {}))
     assert known(mute, mute, ["a"], horizon=2)
-
-
-def test_the_best_utility_bounds_every_policy_and_the_best_one_reaches_it() -> None:
-    systems = MODES.systems()
-    for q in systems:
-        best = best_utility(q, [0, 1], reward, horizon=4)
-        assert all(expected_utility(Coupled(p, q), reward, 4) <= best + 1e-12 for p in systems)
 
 
 def test_a_mode_is_tailored_if_its_world_is_known_and_the_outcome_is_desired() -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.utilities import best_utility, expected_utility
 
 from bayescontrol import BernoulliBandit, Stream, interact
 from bayescontrol._arrays import FloatArray, IntArray
@@ -31,7 +32,7 @@ from bayescontrol.finite.chain import GrowingChain, chain
 from bayescontrol.finite.tabular import TabularModes, random_modes
 from bayescontrol.kernels import bandit_plan
 from bayescontrol.record import posterior
-from bayescontrol.systems import AgentSystem, best_utility, expected_utility
+from bayescontrol.systems import AgentSystem
 from bayescontrol.testing import check_resume, check_same_seed
 
 

@@ -6,13 +6,12 @@ import subprocess
 import sys
 import warnings
 from collections.abc import Callable
-from importlib.metadata import version
 from pathlib import Path
 
 import pytest
 
 import bayescontrol
-from bayescontrol.baselines import DamagedCache, GittinsTable, gittins_table
+from bayescontrol.baselines import GittinsTable, gittins_table
 
 
 @pytest.fixture(autouse=True)
@@ -36,7 +35,7 @@ def test_a_table_is_stored_and_used_bit_for_bit_until_the_code_changes(
     assert one.nu.tobytes() == two.nu.tobytes()
     assert one.radii.tobytes() == two.radii.tobytes()
     assert gittins_table.folder() == home / "bayescontrol" / "gittins"
-    assert [path.suffix for path in files()] == [".table"]
+    assert [path.suffix for path in files()] == [".npz"]
     monkeypatch.setattr(gittins_table, "_code", lambda: "another")
     assert not GittinsTable(0.9, 10).recalled
 
@@ -56,11 +55,6 @@ def test_the_key_includes_the_requested_settings(other: dict[str, object]) -> No
     GittinsTable(**words)  # type: ignore[arg-type]
     assert not GittinsTable(**words | other).recalled  # type: ignore[arg-type]
     assert len(files()) == 2
-
-
-def test_without_sources_the_key_includes_the_version(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gittins_table, "_sources", list)
-    assert gittins_table._code.__wrapped__() == f"version {version('bayescontrol')}"
 
 
 #: Runs in a copy of the package. It computes a table, records which of our files were imported, and
@@ -119,12 +113,9 @@ def flipped(content: bytes, place: int) -> bytes:
 DAMAGE: dict[str, Callable[[bytes], bytes]] = {
     "empty": lambda c: b"",
     "cut short": lambda c: c[:-8],
-    "cut in the digest": lambda c: c[:20],
-    "too long": lambda c: c + b"\0" * 8,
-    "a bit of the digest": lambda c: flipped(c, 0),
-    "a bit of the key": lambda c: flipped(c, 40),
-    "a bit of an index": lambda c: flipped(c, len(c) // 2),
-    "the last bit": lambda c: flipped(c, len(c) - 1),
+    "the first bit": lambda c: flipped(c, 0),
+    "a bit of an index": lambda c: flipped(c, len(c) // 3),
+    "a bit of a radius": lambda c: flipped(c, 2 * len(c) // 3),
     "foreign": lambda c: b"\x93NUMPY and something else altogether, of no use here at all",
 }
 
@@ -133,24 +124,11 @@ DAMAGE: dict[str, Callable[[bytes], bytes]] = {
 def test_a_damaged_file_is_detected_and_recomputed(how: str) -> None:
     table = GittinsTable(0.9, 10)
     (path,) = files()
-    whole = path.read_bytes()
-    path.write_bytes(DAMAGE[how](whole))
-    with pytest.warns(DamagedCache, match="computed again"):
-        again = GittinsTable(0.9, 10)
+    path.write_bytes(DAMAGE[how](path.read_bytes()))
+    again = GittinsTable(0.9, 10)
     assert not again.recalled
     assert again.nu.tobytes() == table.nu.tobytes()
-    assert path.read_bytes() == whole
     assert GittinsTable(0.9, 10).recalled
-
-
-def test_another_table_under_the_same_file_name_is_not_used() -> None:
-    GittinsTable(0.9, 10)
-    (first,) = files()
-    GittinsTable(0.8, 10)
-    (second,) = set(files()) - {first}
-    first.write_bytes(second.read_bytes())
-    with pytest.warns(DamagedCache):
-        assert not GittinsTable(0.9, 10).recalled
 
 
 def test_a_cache_folder_that_cannot_be_created_is_ignored(

@@ -1,8 +1,6 @@
 """The finite belief: prediction, code length, arrays and lists, countable classes, growth."""
 
 import math
-from collections.abc import Iterator
-from itertools import count
 from typing import Any
 
 import numpy as np
@@ -188,35 +186,6 @@ def test_modes_need_action_probabilities_for_those_of_the_agent() -> None:
     silent.act = coin(0.5).act
     with pytest.raises(MissingCapability, match="action_probabilities"):
         ControlRule(FiniteBelief([silent])).action_probabilities()
-
-
-# -- countable classes -------------------------------------------------------------------
-
-
-@given(st.floats(0.05, 0.95), st.floats(0.5, 0.9999))
-def test_a_countable_class_is_truncated_at_the_requested_mass(ratio: float, keep: float) -> None:
-    def geometric() -> Iterator[float]:
-        return ((1.0 - ratio) * ratio**n for n in count())
-
-    belief = FiniteBelief.truncated((coin(1 / n) for n in count(1)), geometric(), keep)
-    assert 1.0 - keep >= belief.truncated_mass - 1e-12
-    assert belief.truncated_mass == pytest.approx(ratio ** len(belief), abs=1e-12)
-    assert belief.prior.sum() == pytest.approx(1.0)
-    assert belief.prior[0] * (1.0 - belief.truncated_mass) == pytest.approx(1.0 - ratio)
-
-
-@pytest.mark.parametrize(
-    ("prior", "keep"),
-    [([0.5, 0.25], 0.9), ([0.9, 0.9], 0.99), ([math.nan], 0.5), ([1.2, -0.3], 0.9), ([1.0], 1.0)],
-)
-def test_a_prior_that_cannot_be_truncated_is_refused(prior: list[float], keep: float) -> None:
-    with pytest.raises(InvalidPrior):
-        FiniteBelief.truncated((coin(0.5) for _ in count()), prior, keep)
-
-
-def test_truncation_stops_at_the_limit() -> None:
-    with pytest.raises(InvalidPrior, match="first 1000 modes"):
-        FiniteBelief.truncated((coin(0.5) for _ in count()), (1e-9 for _ in count()), limit=1000)
 
 
 # -- growth ------------------------------------------------------------------------------

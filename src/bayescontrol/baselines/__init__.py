@@ -17,7 +17,6 @@ from bayescontrol.baselines.gittins import GittinsAgent as GittinsAgent
 from bayescontrol.baselines.gittins_solver import NotCertified as NotCertified
 from bayescontrol.baselines.gittins_solver import gittins_bounds as gittins_bounds
 from bayescontrol.baselines.gittins_solver import gittins_index as gittins_index
-from bayescontrol.baselines.gittins_table import DamagedCache as DamagedCache
 from bayescontrol.baselines.gittins_table import GittinsTable as GittinsTable
 from bayescontrol.baselines.linear import CertaintyEquivalence as CertaintyEquivalence
 from bayescontrol.baselines.linear import ForgettingLinearBelief as ForgettingLinearBelief

@@ -5,12 +5,9 @@
 after s successes and f failures. Pulling the arm with the highest index is Bayes-optimal for a
 bandit with discount γ (Gittins 1979). The table gives ν(s, f) = index(s, f) ± radius(s, f).
 
-Tables are cached on disk. The key of a table is its settings and a digest of the code. A file is
-
-    SHA-256 of what follows | key, a line of text | ν and radius, little-endian doubles
-
-Files are written atomically and ignored, with a warning, if the digest does not match. If the
-folder is not writable, tables are computed each time.
+Tables are cached on disk, in .npz files, which hold checksums. The name of a file is a digest of
+the settings and of the code. A file that cannot be read is written again. If the folder is not
+writable, tables are computed each time.
 """
 
 import contextlib
@@ -18,9 +15,8 @@ import hashlib
 import math
 import operator
 import os
-import warnings
+import zipfile
 from functools import lru_cache
-from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
@@ -33,7 +29,6 @@ from bayescontrol.errors import BadEvidence
 
 #: A table of this many pulls has fifty million states.
 LARGEST_PULLS = 10_000
-_DIGEST_BYTES = 32
 
 
 class GittinsTable:
@@ -72,8 +67,7 @@ class GittinsTable:
                 "gittins_bounds is more precise"
             )
         self.tolerance = float(tolerance)
-        n = self.problem.pulls
-        table = _read(self.key, (n + 1) * (n + 2) // 2) if cache else None
+        table = _read(self.key) if cache else None
         #: Whether the table was read from the cache.
         self.recalled = table is not None
         if table is None:
@@ -149,10 +143,6 @@ class GittinsTable:
 # -- cache -------------------------------------------------------------------------------------
 
 
-class DamagedCache(UserWarning):
-    """A cached table is damaged or belongs to another key; the table is computed again."""
-
-
 def folder() -> Path:
     """Return the cache folder, in `$NUMBA_CACHE_DIR`, `$XDG_CACHE_HOME` or `~/.cache`."""
     parent = os.environ.get("NUMBA_CACHE_DIR") or os.environ.get("XDG_CACHE_HOME")
@@ -167,47 +157,26 @@ def _sources() -> list[Path]:
 
 @lru_cache
 def _code() -> str:
-    """Return a digest of `_sources`, or the version of a package without them, as in a zip file."""
-    sources = [path.read_bytes() for path in _sources()]
-    if not sources:
-        return f"version {version('bayescontrol')}"
-    return hashlib.sha256(b"\0".join(sources)).hexdigest()[:16]
+    """Return a digest of `_sources`."""
+    return hashlib.sha256(b"\0".join(path.read_bytes() for path in _sources())).hexdigest()[:16]
 
 
 def _path(key: str) -> Path:
-    return folder() / f"{hashlib.sha256(key.encode()).hexdigest()[:32]}.table"
+    return folder() / f"{hashlib.sha256(key.encode()).hexdigest()[:32]}.npz"
 
 
-def _read(key: str, states: int) -> tuple[FloatArray, FloatArray] | None:
-    """Read (ν, radius) of a table with this many states; None if there is no intact file."""
-    path = _path(key)
+def _read(key: str) -> tuple[FloatArray, FloatArray] | None:
+    """Read (ν, radius) of a table; None if there is no intact file."""
     try:
-        content = path.read_bytes()
-    except OSError:
+        with _path(key).open("rb") as file, np.load(file) as saved:
+            return saved["nu"], saved["radius"]
+    except (OSError, EOFError, KeyError, ValueError, zipfile.BadZipFile):
         return None
-    header = key.encode() + b"\n"
-    payload = memoryview(content)[_DIGEST_BYTES:]
-    if (
-        hashlib.sha256(payload).digest() == content[:_DIGEST_BYTES]
-        and content.startswith(header, _DIGEST_BYTES)
-        and len(payload) == len(header) + 16 * states
-    ):
-        numbers = np.frombuffer(payload, "<f8", offset=len(header)).astype(np.float64)
-        return numbers[:states], numbers[states:]
-    warnings.warn(
-        f"{path} is damaged or not the table of {key!r}: the table is computed again",
-        DamagedCache,
-        stacklevel=3,
-    )
-    return None
 
 
 def _write(key: str, nu: FloatArray, radius: FloatArray) -> None:
     """Write a table to the cache, atomically, if the folder is writable."""
-    numbers = np.concatenate([nu, radius]).astype("<f8")
-    payload = key.encode() + b"\n" + numbers.tobytes()
-    path = _path(key)
     with contextlib.suppress(OSError):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with atomic_write(path) as file:
-            file.write(hashlib.sha256(payload).digest() + payload)
+        folder().mkdir(parents=True, exist_ok=True)
+        with atomic_write(_path(key)) as file:
+            np.savez(file, nu=nu, radius=radius)

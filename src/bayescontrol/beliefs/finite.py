@@ -6,8 +6,7 @@ The belief queries hypotheses and never policies, so it cannot condition on the 
 actions: actions are interventions.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import islice
+from collections.abc import Callable, Mapping, Sequence
 from types import SimpleNamespace
 from typing import Any, ClassVar, Generic, TypeAlias, TypeVar
 
@@ -16,7 +15,7 @@ import numpy as np
 from bayescontrol import _mode_queries, kernels
 from bayescontrol._arrays import ArrayLike, Arrays, FloatArray, require_between
 from bayescontrol._support.display import html_table
-from bayescontrol._support.priors import TOLERANCE, as_prior
+from bayescontrol._support.priors import as_prior
 from bayescontrol._support.saved import Array, Field, Number, Part, damaged, declare
 from bayescontrol._support.temperature import Tempered
 from bayescontrol._support.values import distinct
@@ -109,54 +108,10 @@ class FiniteBelief(Tempered, Generic[M]):
         self._weights = Weights(self._prior, on_impossible)
         #: The number of observations, including skipped ones.
         self.count = 0
-        #: Prior mass of the modes that `truncated` left out.
-        self.truncated_mass = 0.0
         #: The index of the mode drawn last; -1 before the first draw, or if the mode was retired.
         self.drawn = -1
         # ln Σ v without the observations; changes when modes are added or retired.
         self._log_base = self._weights.log_total()
-
-    @classmethod
-    def truncated(
-        cls,
-        modes: Iterable[M],
-        prior: Iterable[float],
-        keep: float = 0.999,
-        *,
-        limit: int = 1_000_000,
-        on_impossible: OnImpossible = "raise",
-    ) -> "FiniteBelief[M]":
-        """Return a belief over the first modes of a countable class.
-
-        Modes are taken until their prior mass reaches `keep`, and their prior is scaled to 1. The
-        attribute `truncated_mass` is the mass of the modes left out.
-
-        >>> from itertools import count
-        >>> class Coin:
-        ...     def __init__(self, n): self.n = n
-        ...     def likelihood(self, x, a, o): return 1 / self.n if o else 1 - 1 / self.n
-        >>> belief = FiniteBelief.truncated(map(Coin, count(1)), (2.0**-n for n in count(1)))
-        >>> len(belief), belief.truncated_mass
-        (10, 0.0009765625)
-        """
-        require_between("keep", keep, 0.0, 1.0, ends="()", error=InvalidPrior)
-        first: list[M] = []
-        masses: list[float] = []
-        mass = 0.0
-        for mode, p in islice(zip(modes, prior, strict=False), limit):
-            first.append(mode)
-            masses.append(p)
-            mass += p
-            if mass >= keep:
-                break
-        if not keep <= mass <= 1.0 + TOLERANCE:
-            raise InvalidPrior(
-                f"the first {len(first)} modes have prior mass {mass:.6g}: "
-                f"it must reach keep={keep} and not pass 1"
-            )
-        belief = cls(first, np.array(masses) / mass, on_impossible=on_impossible)
-        belief.truncated_mass = max(0.0, 1.0 - mass)
-        return belief
 
     # -- the Belief protocol ------------------------------------------------------------
 

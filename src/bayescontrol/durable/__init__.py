@@ -5,33 +5,27 @@ d = agent.act()             # Decision(id, action, probability, …)
 agent.observe(d.id, o)      # in any order, twice, days later, or never
 """
 
-from bayescontrol.durable.agent import DurableAgent, Explanation, open_agent
-from bayescontrol.durable.events import Created, Decided, Decision, Observed, Refitted
-from bayescontrol.durable.log import DamagedSnapshot, Log, LogStore, SnapshotNotKept, open_store
-from bayescontrol.durable.models import Model, named_model
-from bayescontrol.durable.replay import Replay, export_log, read_log, replay
-from bayescontrol.durable.turn import Act, Observe
+from bayescontrol.durable.agent import DurableAgent as DurableAgent
+from bayescontrol.durable.agent import Explanation as Explanation
+from bayescontrol.durable.agent import open_agent as open_agent
+from bayescontrol.durable.events import Created as Created
+from bayescontrol.durable.events import Decided as Decided
+from bayescontrol.durable.events import Decision as Decision
+from bayescontrol.durable.events import Observed as Observed
+from bayescontrol.durable.events import Refitted as Refitted
+from bayescontrol.durable.log import DamagedSnapshot as DamagedSnapshot
+from bayescontrol.durable.log import Log as Log
+from bayescontrol.durable.log import LogStore as LogStore
+from bayescontrol.durable.log import SnapshotNotKept as SnapshotNotKept
+from bayescontrol.durable.log import open_store as open_store
+from bayescontrol.durable.models import Model as Model
+from bayescontrol.durable.models import named_model as named_model
+from bayescontrol.durable.replay import Replay as Replay
+from bayescontrol.durable.replay import export_log as export_log
+from bayescontrol.durable.replay import read_log as read_log
+from bayescontrol.durable.replay import replay as replay
+from bayescontrol.durable.turn import Act as Act
+from bayescontrol.durable.turn import Observe as Observe
 
-__all__ = [
-    "Act",
-    "Created",
-    "DamagedSnapshot",
-    "Decided",
-    "Decision",
-    "DurableAgent",
-    "Explanation",
-    "Log",
-    "LogStore",
-    "Model",
-    "Observe",
-    "Observed",
-    "Refitted",
-    "Replay",
-    "SnapshotNotKept",
-    "export_log",
-    "named_model",
-    "open_agent",
-    "open_store",
-    "read_log",
-    "replay",
-]
+# Type checkers read the imports, which re-export every name.
+__all__ = sorted(name for name, value in list(globals().items()) if callable(value))

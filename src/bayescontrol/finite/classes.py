@@ -7,15 +7,14 @@ A class is a function whose settings all have defaults, registered as an entry p
 agent. Settings may be given as text, for the command line.
 """
 
-import difflib
 import inspect
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from importlib.metadata import EntryPoint, entry_points
-from typing import Any, Final, NamedTuple, get_type_hints
+from typing import Any, Final, NamedTuple, cast, get_type_hints
 
 import msgspec
 
+from bayescontrol._support.registered import convert_text, load_registered
 from bayescontrol.errors import BayesControlError
 from bayescontrol.finite import examples
 from bayescontrol.finite.tabular import TabularModes
@@ -128,31 +127,13 @@ def _all_entry_points() -> list[EntryPoint]:
 
 def _load_function(name: str) -> Callable[..., Any]:
     """Import the function that is registered as `name`, or raise UnknownClass."""
-    points = {point.value: point for point in _all_entry_points() if point.name == name}
-    if not points:
-        similar = difflib.get_close_matches(name, names(), n=1)
-        suggestion = f", did you mean {similar[0]}?" if similar else "."
-        raise UnknownClass(
-            f"no class of modes is called {name!r}{suggestion} There are: {', '.join(names())}"
-        )
-    if len(points) > 1:
-        raise UnknownClass(
-            f"{name!r} is registered more than once: {', '.join(sorted(points))}; "
-            "uninstall or rename one of them"
-        )
-    (point,) = points.values()
-    try:
-        function: Callable[..., Any] = point.load()
-    except Exception as error:  # a user's module may raise anything
-        raise UnknownClass(
-            f"class {name!r} ({point.value}) cannot be loaded: {type(error).__name__}: {error}"
-        ) from error
+    value, function = load_registered("class of modes", name, _all_entry_points(), UnknownClass)
     if not callable(function):
         raise UnknownClass(
-            f"the entry point {name!r} ({point.value}) holds {function!r}: it must be a function "
+            f"the entry point {name!r} ({value}) holds {function!r}: it must be a function "
             "that returns tables, a list of modes or an agent"
         )
-    return function
+    return cast("Callable[..., Any]", function)
 
 
 def _settings(name: str, function: Callable[..., Any]) -> dict[str, tuple[Any, Any]]:
@@ -184,22 +165,10 @@ def _type_of(default: Any) -> Any:
 
 def _convert(name: str, key: str, value: Any, hint: Any) -> Any:
     """Convert a value, perhaps text, to the type of the setting, or raise InvalidSetting."""
-    is_list = _type_name(hint).startswith("several")
-    parts = value.split(",") if isinstance(value, str) and is_list else value
-    for candidate in (parts, _parse_numbers(parts)):  # the second one if msgspec rejects the first
-        with suppress(msgspec.ValidationError):
-            return msgspec.convert(candidate, hint, strict=False)
-    raise InvalidSetting(f"{name}: {key}={value!r} is not of type {_type_name(hint)}")
-
-
-def _parse_numbers(value: Any) -> Any:
-    """Parse numbers in text as Python does, for example ".5", which msgspec does not accept."""
-    if isinstance(value, list):
-        return [_parse_numbers(part) for part in value]
     try:
-        return float(value) if isinstance(value, str) else value
-    except ValueError:
-        return value
+        return convert_text(value, hint)
+    except msgspec.ValidationError:
+        raise InvalidSetting(f"{name}: {key}={value!r} is not of type {_type_name(hint)}") from None
 
 
 def _type_name(hint: Any) -> str:

@@ -4,14 +4,14 @@ Experiments are registered in the entry-point group `bayescontrol.experiments`, 
 library as well as those of users.
 """
 
-import difflib
 import importlib
 import sys
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import entry_points
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Final
 
+from bayescontrol._support.registered import load_registered
 from bayescontrol.errors import BayesControlError
 from bayescontrol.lab.experiment import Experiment
 
@@ -47,20 +47,15 @@ def find(name: str) -> Experiment[Any]:
     file, attribute = split_name(name)
     if file is not None:
         return _load_file(file, attribute)[1]
-    points = {point.value: point for point in entry_points(group=_GROUP) if point.name == name}
-    if not points:
-        known = names()
-        similar = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
-        hint = f"experiments: {', '.join(known)}" if known else "no experiment is registered"
-        if similar:
-            hint = f"did you mean {' or '.join(similar)}?"
-        raise UnknownExperiment(f"no experiment is called {name!r}; {hint}")
-    if len(points) > 1:
+    points = entry_points(group=_GROUP)
+    value, found = load_registered("experiment", name, tuple(points), UnknownExperiment)
+    if not isinstance(found, Experiment) or found.name != name:
+        content = f"experiment {found.name!r}" if isinstance(found, Experiment) else repr(found)
         raise UnknownExperiment(
-            f"{name!r} is registered more than once: {', '.join(sorted(points))}; "
-            "uninstall or rename one of them"
+            f"the entry point {name!r} ({value}) holds {content}; "
+            f"expected an Experiment called {name!r}"
         )
-    return _load_entry_point(*points.values())
+    return found
 
 
 def from_anywhere(name: str) -> str:
@@ -85,23 +80,6 @@ def split_name(name: str) -> tuple[Path | None, str]:
     """
     path, _, attribute = (name, "", "") if name.endswith(".py") else name.rpartition(":")
     return (Path(path), attribute) if path.endswith(".py") else (None, "")
-
-
-def _load_entry_point(point: EntryPoint) -> Experiment[Any]:
-    try:
-        found = point.load()
-    except Exception as error:  # a user's module may raise anything
-        raise UnknownExperiment(
-            f"experiment {point.name!r} ({point.value}) cannot be loaded: "
-            f"{type(error).__name__}: {error}"
-        ) from error
-    if not isinstance(found, Experiment) or found.name != point.name:
-        content = f"experiment {found.name!r}" if isinstance(found, Experiment) else repr(found)
-        raise UnknownExperiment(
-            f"the entry point {point.name!r} ({point.value}) holds {content}; "
-            f"expected an Experiment called {point.name!r}"
-        )
-    return found
 
 
 def _load_file(path: Path, attribute: str) -> tuple[str, Experiment[Any]]:

@@ -19,7 +19,7 @@ import hashlib
 import itertools
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin, get_type_hints
@@ -27,6 +27,7 @@ from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin, get_t
 import msgspec
 import numpy as np
 
+from bayescontrol._support.registered import convert_text
 from bayescontrol.errors import BayesControlError
 from bayescontrol.lab.experiment import Experiment
 
@@ -84,7 +85,7 @@ def parse(kind: type[S], values: Mapping[str, str]) -> S:
             hint = f", did you mean {similar[0]}?" if similar else "."
             raise InvalidSettings(f"{name}={text}: there is no setting {name!r}{hint}{allowed}")
         try:
-            converted[name] = _convert(text, hints[name])
+            converted[name] = convert_text(text, hints[name])
         except msgspec.ValidationError as error:
             # Every value is given as a string; that is not the mistake.
             problem = str(error).removesuffix(", got `str`")
@@ -269,27 +270,6 @@ def _hints(kind: type[Any]) -> dict[str, Any]:
     """Return the annotation of each field of a dataclass."""
     hints = get_type_hints(kind, include_extras=True)
     return {field.name: hints[field.name] for field in dataclasses.fields(kind)}
-
-
-def _interpretations(text: str) -> Iterator[Any]:
-    """Yield the ways to read a value given as text: string, JSON, number, comma-separated list."""
-    yield text
-    with suppress(msgspec.DecodeError):
-        yield msgspec.json.decode(text)
-    with suppress(ValueError):
-        yield float(text)  # .5 and 1e3 are not JSON
-    yield [part.strip() for part in text.split(",")]
-
-
-def _convert(text: str, hint: Any) -> Any:
-    """Convert a text to the type of the annotation `hint`; raise the first error if none fits."""
-    errors = []
-    for value in _interpretations(text):
-        try:
-            return msgspec.convert(value, hint, strict=False)
-        except msgspec.ValidationError as error:
-            errors.append(error)
-    raise errors[0]
 
 
 def _metas(hint: Any) -> list[msgspec.Meta]:

@@ -6,20 +6,16 @@ is also `record.plot()`, draws all that a record holds; `arms` draws what a band
 `plot.chart` describes figures as data, and `plot.figures` draws them.
 """
 
-from bayescontrol.plot.figures import Plot
-from bayescontrol.plot.mazes import maze
-from bayescontrol.plot.runs import (
-    action_shares,
-    arms,
-    drawn_mode,
-    posterior,
-    regret,
-    reward,
-    run,
-    surprise,
-)
+from bayescontrol.plot.figures import Plot as Plot
+from bayescontrol.plot.mazes import maze as maze
+from bayescontrol.plot.runs import action_shares as action_shares
+from bayescontrol.plot.runs import arms as arms
+from bayescontrol.plot.runs import drawn_mode as drawn_mode
+from bayescontrol.plot.runs import posterior as posterior
+from bayescontrol.plot.runs import regret as regret
+from bayescontrol.plot.runs import reward as reward
+from bayescontrol.plot.runs import run as run
+from bayescontrol.plot.runs import surprise as surprise
 
-__all__ = [
-    "Plot", "action_shares", "arms", "drawn_mode", "maze", "posterior", "regret", "reward", "run",
-    "surprise",
-]  # fmt: skip
+# Type checkers read the imports, which re-export every name.
+__all__ = sorted(name for name, value in list(globals().items()) if callable(value))
