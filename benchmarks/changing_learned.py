@@ -67,8 +67,7 @@ def main() -> None:
                 record = interact(agents[label](), world, STEPS, seed=run)
                 regrets.append(metrics.regret(record, world)[-1])
             seconds = time.perf_counter() - began
-            mean, error = mean_and_error(np.array(regrets))
-            shown = with_error(float(mean), float(error))
+            shown = with_error(*map(float, mean_and_error(np.array(regrets))))
             table.add_row(label, shown, f"{seconds / runs / STEPS * 1e6:.0f}")
         Console().print(table)
 

@@ -6,6 +6,7 @@ By default all arms change together. With `per_arm`, each arm has starts and haz
 the arms are independent.
 """
 
+from abc import abstractmethod
 from collections.abc import Hashable, Sequence
 from operator import index
 from types import SimpleNamespace
@@ -279,7 +280,72 @@ class ChangingArmsBelief(ChangePointBelief, HasArms[Any]):
         super()._check_state(new)
 
 
-class PerArmBelief(HasArms[Any]):
+class JoinedFilters(HasArms[Any]):
+    """Base of beliefs that consist of `_parts`, changing beliefs with the same clock."""
+
+    posterior_measure: ClassVar[PosteriorMeasure | None] = PosteriorMeasure("mean reward", "reward")
+
+    _parts: list[Any]
+    #: A static belief, which checks events.
+    prior: Any
+
+    @abstractmethod
+    def take_event(self, event: Event | None, decision: int | None = None) -> None:
+        """Learn the event of a decision, by default the current one; None: its reward is lost."""
+
+    def _event(self, x: Any, a: Any, o: Any) -> Event:
+        """Return a valid event as (x, row of arm a, reward), or raise an error."""
+        event: Event = self.prior.row_event(x, self.place(a), o)
+        return event
+
+    @property
+    def decision(self) -> int:
+        """The number of the current decision, from 0."""
+        return int(self._parts[0].decision)
+
+    @property
+    def open_decisions(self) -> tuple[int, ...]:
+        """The decisions that wait for an answer which would not come too late."""
+        return tuple(self._parts[0].open_decisions)
+
+    @property
+    def window(self) -> int:
+        """How many decisions late an answer may come."""
+        return int(self._parts[0].window)
+
+    @property
+    def most_starts(self) -> int:
+        """The largest number of starts."""
+        return int(self._parts[0].most_starts)
+
+    def begin(self) -> None:
+        """Begin a decision."""
+        for part in self._parts:
+            part.begin()
+
+    def observe(self, x: Any, a: Any, o: Any) -> None:
+        """Learn the reward of the current decision. An error leaves the belief unchanged."""
+        self.take_event(self._event(x, a, o))
+
+    def skip(self, x: Any, a: Any) -> None:
+        """Close the current decision without an answer; it may still come late."""
+        self.take_event(None)
+
+    def answer(self, decision: int, x: Any, a: Any, o: Any) -> None:
+        """Learn the reward of one of the last `window` decisions; `MISSING` if it was lost."""
+        self.place(a)  # raises an error if there is no such arm
+        self.take_event(None if o is MISSING else self._event(x, a, o), index(decision))
+
+    def observed_part(self, o: Any) -> Any:
+        """Return the reward in o: the part that `log_predictive` covers."""
+        return self._parts[0].observed_part(o)
+
+    def merge(self, other: Any) -> None:
+        """Raise IncompatibleState: the belief depends on the order of the observations."""
+        self._parts[0].merge(other)
+
+
+class PerArmBelief(JoinedFilters):
     """P(h_a, s_a, m_a | âo_<t) for arms that change independently of each other.
 
     `parts` are changing beliefs with one arm each. At every decision time goes on for all of them.
@@ -295,10 +361,10 @@ class PerArmBelief(HasArms[Any]):
     saved_fields = declare(Parts("", "_parts"))
 
     format_name: ClassVar[str] = "PerArmBelief"
-    posterior_measure: ClassVar[PosteriorMeasure | None] = PosteriorMeasure("mean reward", "reward")
+    _parts: list[ChangingArmsBelief]
 
     def __init__(self, parts: Sequence[ChangingArmsBelief]) -> None:
-        self._parts = list(parts)
+        self._parts, self.prior = list(parts), parts[0].prior
         for part in parts:  # the draws of separate arms can be compared as doubles only
             if isinstance(part.prior, ArmsBelief) and part.prior.compares_logs:
                 raise InvalidPrior(
@@ -308,43 +374,9 @@ class PerArmBelief(HasArms[Any]):
                 )
         self._roster = Roster([part.labels[0] for part in parts])
 
-    @property
-    def decision(self) -> int:
-        """The number of the current decision, from 0."""
-        return self._parts[0].decision
-
-    @property
-    def open_decisions(self) -> tuple[int, ...]:
-        """The decisions that wait for an answer which would not come too late."""
-        return self._parts[0].open_decisions
-
-    @property
-    def window(self) -> int:
-        """How many decisions late an answer may come."""
-        return self._parts[0].window
-
-    @property
-    def prior(self) -> Any:
-        """The static belief of the first arm."""
-        return self._parts[0].prior
-
-    @property
-    def most_starts(self) -> int:
-        """The largest number of starts of an arm."""
-        return self._parts[0].most_starts
-
     def hazards(self) -> dict[Any, dict[float, float]]:
         """P(h_a | âo_<t) of every arm."""
         return {a: part.hazards() for a, part in zip(self.labels, self._parts, strict=True)}
-
-    def begin(self) -> None:
-        """Begin a decision."""
-        for part in self._parts:
-            part.begin()
-
-    def observe(self, x: Any, a: Any, o: Any) -> None:
-        """Learn the reward of the current decision. An error leaves the belief unchanged."""
-        self.take_event(self.prior.row_event(x, self.place(a), o))
 
     def take_event(self, event: Event | None, decision: int | None = None) -> None:
         """Learn (x, row of the arm, reward); for the other arms, only time goes on."""
@@ -358,16 +390,6 @@ class PerArmBelief(HasArms[Any]):
         for part in (*self._parts[:j], *self._parts[j + 1 :]):
             part.take_event(None, decision)
         self._roster.counts[j] += event is not None
-
-    def skip(self, x: Any, a: Any) -> None:
-        """Close the current decision without an answer; it may still come late."""
-        self.take_event(None)
-
-    def answer(self, decision: int, x: Any, a: Any, o: Any) -> None:
-        """Learn the reward of one of the last `window` decisions; `MISSING` if it was lost."""
-        j = self.place(a)
-        event = None if o is MISSING else self.prior.row_event(x, j, o)
-        self.take_event(event, index(decision))
 
     @property
     def events(self) -> tuple[Event | None, ...]:
@@ -421,10 +443,6 @@ class PerArmBelief(HasArms[Any]):
         """ln P(o | âo_<t â_t); a density if observations are continuous."""
         return self._parts[self.place(a)].log_predictive(x, a, o)
 
-    def observed_part(self, o: Any) -> Any:
-        """Return the reward in o: the part that `log_predictive` covers."""
-        return self._parts[0].observed_part(o)
-
     def predictive(self, x: Any, a: Any) -> dict[Any, float]:
         """P(o | âo_<t â_t) for every reward o, if there are finitely many."""
         return self._parts[self.place(a)].predictive(x, a)
@@ -476,10 +494,6 @@ class PerArmBelief(HasArms[Any]):
         """Never pull this arm again. Late answers for it are still learned."""
         self._roster.retire(arm)
         self._last = None
-
-    def merge(self, other: Any) -> None:
-        """Raise IncompatibleState: the belief depends on the order of the observations."""
-        self._parts[0].merge(other)
 
     def _check_state(self, new: SimpleNamespace) -> None:
         self.require_same_arms(new._roster)
