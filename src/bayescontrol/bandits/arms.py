@@ -22,7 +22,7 @@ from bayescontrol._support.display import summary_html
 from bayescontrol._support.names import Names
 from bayescontrol._support.saved import Array, Copied, Fixed, damaged, declare
 from bayescontrol._support.temperature import Tempered
-from bayescontrol._support.values import distinct_texts, format_text
+from bayescontrol._support.values import format_text
 from bayescontrol.bandits.best_arm import Mixture
 from bayescontrol.bandits.family import BestArm, Family, FiniteRewards, Intervals, same_family
 from bayescontrol.bandits.roster import Arms, BestArmMode, HasArms, Roster
@@ -349,12 +349,10 @@ class ArmsBelief(Tempered, HasArms[MeanRewards]):
         >>> BernoulliBandit(["red"]).belief().posterior_summary()
         {'red': {'mean': 0.5, 'count': 0, 'alpha': 1.0, 'beta': 1.0}}
         """
-        names, columns, pulls = distinct_texts(self.labels), self.family.columns, self.pulls
-        means = self.family.expected(self._rows).tolist()
-        return {
-            names[arm]: {"mean": mean, "count": pulls[arm], **dict(zip(columns, row, strict=True))}
-            for arm, mean, row in zip(self.labels, means, self._rows.tolist(), strict=True)
-        }
+        summary = self._summary(self._means().tolist())
+        for of_arm, row in zip(summary.values(), self._rows.tolist(), strict=True):
+            of_arm |= dict(zip(self.family.columns, row, strict=True))
+        return summary
 
     def mean_intervals(self, tails: FloatArray) -> FloatArray:
         """Return quantiles of every arm's mean reward, shape (arms, tails); NaN if unknown."""
@@ -373,8 +371,11 @@ class ArmsBelief(Tempered, HasArms[MeanRewards]):
 
     def expected(self) -> dict[Any, float]:
         """E[r | âo_<t] of every active arm."""
-        means = self.family.expected(self._rows[self._roster.active])
-        return dict(zip(self.arms, means.tolist(), strict=True))
+        return dict(zip(self.arms, self._means()[self._roster.active].tolist(), strict=True))
+
+    def _means(self) -> FloatArray:
+        """E[r | âo_<t] of every arm; NaN or ∞ where it does not exist."""
+        return self.family.expected(self._rows)
 
     @property
     def prior(self) -> FloatArray:

@@ -7,7 +7,6 @@ the arms are independent.
 """
 
 from collections.abc import Hashable, Sequence
-from operator import index
 from types import SimpleNamespace
 from typing import Any, ClassVar
 
@@ -16,16 +15,21 @@ import numpy as np
 from bayescontrol import kernels
 from bayescontrol._arrays import Arrays, FloatArray, IntArray
 from bayescontrol._support.saved import Parts, Plain, damaged, declare
-from bayescontrol._support.values import distinct_texts, pack
+from bayescontrol._support.values import pack
 from bayescontrol.bandits.arms import ArmsBelief, MeanRewards, arms_loop
 from bayescontrol.bandits.best_arm import Mixture
 from bayescontrol.bandits.contexts.belief import LinearBelief, LinearWeights
 from bayescontrol.bandits.contexts.regression import Prior
-from bayescontrol.bandits.family import TAILS, mixed_quantiles
+from bayescontrol.bandits.family import QUANTILE_GRID, mixed_quantiles
 from bayescontrol.bandits.roster import HasArms, Roster
-from bayescontrol.beliefs.change_points import ArraySegments, ChangePointBelief, Event
+from bayescontrol.beliefs.change_points import (
+    ArraySegments,
+    ChangePointBelief,
+    DecisionClock,
+    Event,
+)
 from bayescontrol.errors import BadEvidence, InvalidPrior
-from bayescontrol.protocols import MISSING, PosteriorMeasure
+from bayescontrol.protocols import PosteriorMeasure
 from bayescontrol.seeding import Stream, StreamLike
 
 
@@ -161,14 +165,12 @@ class ChangingArmsBelief(ChangePointBelief, HasArms[Any]):
 
     def mean_quantiles(self, tails: FloatArray, x: object = None) -> dict[Hashable, FloatArray]:
         """Return quantiles of the mean reward of every active arm: F = Σ_s P(s | âo_<t) F_s."""
-        segments = [(p, belief.mean_quantiles(TAILS, x)) for p, belief in self.components()]
-        return {a: mixed_quantiles([(p, q[a]) for p, q in segments], tails) for a in self.arms}
+        given = [(p, belief.mean_quantiles(QUANTILE_GRID, x)) for p, belief in self.components()]
+        return {a: mixed_quantiles([(p, q[a]) for p, q in given], tails) for a in self.arms}
 
     def posterior_summary(self) -> dict[str, dict[str, Any]]:
         """Return the mean and the number of rewards of every arm."""
-        means, pulls = self.posterior_means(), self.pulls
-        names = distinct_texts(self.labels).items()
-        return {name: {"mean": means[name], "count": pulls[arm]} for arm, name in names}
+        return self._summary(self.posterior_means().values())
 
     # -- for compiled loops --------------------------------------------------------------------
 
@@ -279,7 +281,50 @@ class ChangingArmsBelief(ChangePointBelief, HasArms[Any]):
         super()._check_state(new)
 
 
-class PerArmBelief(HasArms[Any]):
+class ManyFilters(DecisionClock, HasArms[Any]):
+    """Base of beliefs that consist of filters with a common clock, such as one for each arm."""
+
+    posterior_measure: ClassVar[PosteriorMeasure | None] = PosteriorMeasure("mean reward", "reward")
+
+    #: The filters: changing beliefs.
+    _parts: list[Any]
+
+    @property
+    def decision(self) -> int:
+        """The number of the current decision, from 0."""
+        return int(self._parts[0].decision)
+
+    @property
+    def open_decisions(self) -> tuple[int, ...]:
+        """The decisions that wait for an answer which would not come too late."""
+        waiting: tuple[int, ...] = self._parts[0].open_decisions
+        return waiting
+
+    @property
+    def window(self) -> int:
+        """How many decisions late an answer may come."""
+        return int(self._parts[0].window)
+
+    @property
+    def most_starts(self) -> int:
+        """The largest number of starts of a filter."""
+        return int(self._parts[0].most_starts)
+
+    def begin(self) -> None:
+        """Begin a decision."""
+        for part in self._parts:
+            part.begin()
+
+    def observed_part(self, o: Any) -> Any:
+        """Return the reward in o: the part that `log_predictive` covers."""
+        return self._parts[0].observed_part(o)
+
+    def merge(self, other: object) -> None:
+        """Raise IncompatibleState: the belief depends on the order of the observations."""
+        self._parts[0].merge(other)
+
+
+class PerArmBelief(ManyFilters):
     """P(h_a, s_a, m_a | âo_<t) for arms that change independently of each other.
 
     `parts` are changing beliefs with one arm each. At every decision time goes on for all of them.
@@ -295,7 +340,8 @@ class PerArmBelief(HasArms[Any]):
     saved_fields = declare(Parts("", "_parts"))
 
     format_name: ClassVar[str] = "PerArmBelief"
-    posterior_measure: ClassVar[PosteriorMeasure | None] = PosteriorMeasure("mean reward", "reward")
+
+    _parts: list[ChangingArmsBelief]
 
     def __init__(self, parts: Sequence[ChangingArmsBelief]) -> None:
         self._parts = list(parts)
@@ -309,42 +355,18 @@ class PerArmBelief(HasArms[Any]):
         self._roster = Roster([part.labels[0] for part in parts])
 
     @property
-    def decision(self) -> int:
-        """The number of the current decision, from 0."""
-        return self._parts[0].decision
-
-    @property
-    def open_decisions(self) -> tuple[int, ...]:
-        """The decisions that wait for an answer which would not come too late."""
-        return self._parts[0].open_decisions
-
-    @property
-    def window(self) -> int:
-        """How many decisions late an answer may come."""
-        return self._parts[0].window
-
-    @property
     def prior(self) -> Any:
         """The static belief of the first arm."""
         return self._parts[0].prior
-
-    @property
-    def most_starts(self) -> int:
-        """The largest number of starts of an arm."""
-        return self._parts[0].most_starts
 
     def hazards(self) -> dict[Any, dict[float, float]]:
         """P(h_a | âo_<t) of every arm."""
         return {a: part.hazards() for a, part in zip(self.labels, self._parts, strict=True)}
 
-    def begin(self) -> None:
-        """Begin a decision."""
-        for part in self._parts:
-            part.begin()
-
-    def observe(self, x: Any, a: Any, o: Any) -> None:
-        """Learn the reward of the current decision. An error leaves the belief unchanged."""
-        self.take_event(self.prior.row_event(x, self.place(a), o))
+    def _event(self, x: Any, a: Any, o: Any) -> Event:
+        """Return a valid event as (x, row of arm a, reward), or raise an error."""
+        event: Event = self.prior.row_event(x, self.place(a), o)
+        return event
 
     def take_event(self, event: Event | None, decision: int | None = None) -> None:
         """Learn (x, row of the arm, reward); for the other arms, only time goes on."""
@@ -358,16 +380,6 @@ class PerArmBelief(HasArms[Any]):
         for part in (*self._parts[:j], *self._parts[j + 1 :]):
             part.take_event(None, decision)
         self._roster.counts[j] += event is not None
-
-    def skip(self, x: Any, a: Any) -> None:
-        """Close the current decision without an answer; it may still come late."""
-        self.take_event(None)
-
-    def answer(self, decision: int, x: Any, a: Any, o: Any) -> None:
-        """Learn the reward of one of the last `window` decisions; `MISSING` if it was lost."""
-        j = self.place(a)
-        event = None if o is MISSING else self.prior.row_event(x, j, o)
-        self.take_event(event, index(decision))
 
     @property
     def events(self) -> tuple[Event | None, ...]:
@@ -421,10 +433,6 @@ class PerArmBelief(HasArms[Any]):
         """ln P(o | âo_<t â_t); a density if observations are continuous."""
         return self._parts[self.place(a)].log_predictive(x, a, o)
 
-    def observed_part(self, o: Any) -> Any:
-        """Return the reward in o: the part that `log_predictive` covers."""
-        return self._parts[0].observed_part(o)
-
     def predictive(self, x: Any, a: Any) -> dict[Any, float]:
         """P(o | âo_<t â_t) for every reward o, if there are finitely many."""
         return self._parts[self.place(a)].predictive(x, a)
@@ -451,9 +459,9 @@ class PerArmBelief(HasArms[Any]):
 
     def posterior_summary(self) -> dict[str, dict[str, Any]]:
         """Return the mean and the number of rewards of every arm."""
-        names = distinct_texts(self.labels).values()
-        summaries = (next(iter(part.posterior_summary().values())) for part in self._parts)
-        return dict(zip(names, summaries, strict=True))
+        return self._summary(
+            mean for part in self._parts for mean in part.posterior_means().values()
+        )
 
     def add(self, arm: Hashable, prior: Prior | None = None) -> None:
         """Add an arm with its prior; the other arms do not change.
@@ -476,10 +484,6 @@ class PerArmBelief(HasArms[Any]):
         """Never pull this arm again. Late answers for it are still learned."""
         self._roster.retire(arm)
         self._last = None
-
-    def merge(self, other: Any) -> None:
-        """Raise IncompatibleState: the belief depends on the order of the observations."""
-        self._parts[0].merge(other)
 
     def _check_state(self, new: SimpleNamespace) -> None:
         self.require_same_arms(new._roster)

@@ -27,7 +27,6 @@ the window is dropped for good: no later answer can change that probability.
 import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from itertools import product
-from operator import index
 from types import SimpleNamespace
 from typing import Any, ClassVar, Final, NamedTuple
 
@@ -47,16 +46,14 @@ from bayescontrol._support.saved import (
     with_prefix,
 )
 from bayescontrol._support.temperature import with_temperature
-from bayescontrol._support.values import distinct_texts
 from bayescontrol.bandits.arms import MeanRewards
-from bayescontrol.bandits.changing import ChangingArmsBelief, PerArmBelief
+from bayescontrol.bandits.changing import ChangingArmsBelief, ManyFilters, PerArmBelief
 from bayescontrol.bandits.contexts.belief import LinearBelief, LinearWeights
-from bayescontrol.bandits.family import TAILS, mixed_quantiles
-from bayescontrol.bandits.roster import HasArms, Roster
+from bayescontrol.bandits.family import QUANTILE_GRID, mixed_log, mixed_quantiles
+from bayescontrol.bandits.roster import Roster
 from bayescontrol.beliefs.change_points import Event
 from bayescontrol.beliefs.changing_problem import Changing
 from bayescontrol.errors import InvalidPrior
-from bayescontrol.protocols import MISSING, PosteriorMeasure
 from bayescontrol.seeding import StreamLike, state_of
 
 #: Binary logarithms of the noise of rewards, in units of the first rewards: noise and spread of the
@@ -108,7 +105,7 @@ class _Filters(Field):
 
     def save(self, owner: Any, arrays: Arrays) -> None:
         """Add the arrays; `name` is their prefix, and the first axis is the filter."""
-        parts = [part.save() for part in owner._filters]
+        parts = [part.save() for part in owner._parts]
         stacked = {name: np.stack([part[name] for part in parts]) for name in parts[0]}
         arrays |= with_prefix(self.name, stacked)
 
@@ -117,7 +114,7 @@ class _Filters(Field):
         return part_of(arrays, self.name)
 
 
-class LearnedChangingBelief(HasArms[Any]):
+class LearnedChangingBelief(ManyFilters):
     """P(h, s, m | âo_<t) for changing arms with learned hyperparameters h.
 
     >>> from bayescontrol import GaussianBandit
@@ -134,13 +131,12 @@ class LearnedChangingBelief(HasArms[Any]):
         Fixed("temperature"),
         Array("unit", "_unit"),
         Array("used", "_used", shape=(None,)),
-        _Filters("filters/", lambda belief: belief._filters),
-        Copied("_filters", nested=True),
+        _Filters("filters/", lambda belief: belief._parts),
+        Copied("_parts", nested=True),
         Plain("drawn", lambda belief: belief._saved_mode(), "the mode drawn last"),
     )
 
     format_name: ClassVar[str] = "LearnedChangingBelief"
-    posterior_measure: ClassVar[PosteriorMeasure | None] = PosteriorMeasure("mean reward", "reward")
     learns_scale: ClassVar[bool] = True
 
     def __init__(
@@ -156,7 +152,7 @@ class LearnedChangingBelief(HasArms[Any]):
         #: A static belief, which checks events and chooses arms while the unit is unknown.
         self.prior = self._static(0)
         #: The filters of the hyperparameters `_used`; until the unit is known only one, for time.
-        self._filters: list[Any] = [_filter(self.prior, per_arm, options)]
+        self._parts: list[Any] = [_filter(self.prior, per_arm, options)]
         self._checked = -1  # the time of the window start at which filters were last dropped
         self._settle()
 
@@ -174,20 +170,20 @@ class LearnedChangingBelief(HasArms[Any]):
 
     def _settle(self) -> None:
         """Update the unit until it is final; then drop improbable filters."""
-        start = self._filters[0].window_start
+        start = self._parts[0].window_start
         if not self.is_known or len(start["starts"]) == 1:  # the window begins with the prior
             unit = self._find_unit()
             if unit != tuple(self._unit):
                 self._filter_again(unit)
         elif int(start["time"]) != self._checked:
             self._checked = int(start["time"])
-            logs = np.concatenate([f.window_start["log_evidence"] for f in self._filters])
+            logs = np.concatenate([f.window_start["log_evidence"] for f in self._parts])
             places = np.flatnonzero(logs > logs.max() + math.log(DROPPED)).tolist()
-            self._filters, self._used = [self._filters[i] for i in places], self._used[places]
+            self._parts, self._used = [self._parts[i] for i in places], self._used[places]
 
     def _find_unit(self) -> tuple[float, float]:
         """Return the unit by the rewards of the window; (0, 0) if it is unknown."""
-        events, scale = self._filters[0].events, self._unit[1] or 1.0
+        events, scale = self._parts[0].events, self._unit[1] or 1.0
         for part in (events[: self.window], events):
             rewards = [event[2] * float(scale) for event in part if event]
             unit: tuple[float, float] | None = self._problem.find_unit(rewards)
@@ -198,47 +194,25 @@ class LearnedChangingBelief(HasArms[Any]):
     def _filter_again(self, unit: tuple[float, float]) -> None:
         """Let a filter for every h learn the events of the window in another unit."""
         factor = (self._unit[1] or 1.0) / (unit[1] or 1.0)
-        events = [e and (e[0], e[1], float(e[2] * factor)) for e in self._filters[0].events]
+        events = [e and (e[0], e[1], float(e[2] * factor)) for e in self._parts[0].events]
         self._unit, self._checked = np.array(unit), -1
         self._given = self._problem.given_each(unit[0] / (unit[1] or 1.0))
         self._used = np.arange(len(self._given) if unit[1] else 1)
-        self._filters = self._restarted(events)
+        self._parts = self._restarted(events)
 
     def _restarted(self, events: Sequence[Event | None]) -> list[Any]:
         """Return filters for the hyperparameters in use, which have learned only these events."""
         filters = []
         for h in self._used.tolist():
-            filters.append(self._filters[0].restarted(self._static(h), events))
+            filters.append(self._parts[0].restarted(self._static(h), events))
             filters[-1].use_roster(self._roster.copy())
         return filters
 
     # -- time ------------------------------------------------------------------------------------
 
-    @property
-    def decision(self) -> int:
-        """The number of the current decision, from 0."""
-        return int(self._filters[0].decision)
-
-    @property
-    def open_decisions(self) -> tuple[int, ...]:
-        """The decisions that wait for an answer which would not come too late."""
-        waiting: tuple[int, ...] = self._filters[0].open_decisions
-        return waiting
-
-    @property
-    def window(self) -> int:
-        """How many decisions late an answer may come."""
-        return int(self._filters[0].window)
-
-    @property
-    def most_starts(self) -> int:
-        """The largest number of starts."""
-        return int(self._filters[0].most_starts)
-
     def begin(self) -> None:
         """Begin a decision."""
-        for part in self._filters:
-            part.begin()
+        super().begin()
         self._settle()
 
     def _event(self, x: Any, a: Any, o: Any) -> Event:
@@ -247,21 +221,9 @@ class LearnedChangingBelief(HasArms[Any]):
         event: Event = self.prior.row_event(x, j, r / float(self._unit[1] or 1.0))
         return event
 
-    def observe(self, x: Any, a: Any, o: Any) -> None:
-        """Learn the reward of the current decision. An error leaves the belief unchanged."""
-        self.take_event(self._event(x, a, o))
-
-    def skip(self, x: Any, a: Any) -> None:
-        """Close the current decision without an answer; it may still come late."""
-        self.take_event(None)
-
-    def answer(self, decision: int, x: Any, a: Any, o: Any) -> None:
-        """Learn the reward of one of the last `window` decisions; `MISSING` if it was lost."""
-        self.take_event(None if o is MISSING else self._event(x, a, o), index(decision))
-
     def take_event(self, event: Event | None, decision: int | None = None) -> None:
         """Learn the event of a decision, by default the current one; None: its reward is lost."""
-        for part in self._filters:  # all have the same clock: the first one raises, or none
+        for part in self._parts:  # all have the same clock: the first one raises, or none
             part.take_event(event, decision)
         if event is not None:
             self._roster.counts[event[1]] += 1
@@ -271,7 +233,7 @@ class LearnedChangingBelief(HasArms[Any]):
 
     def _weights(self) -> FloatArray:
         """P(h | âo_<t) of the filters."""
-        logs = np.array([part.log_evidence for part in self._filters])
+        logs = np.array([part.log_evidence for part in self._parts])
         w = np.exp(logs - logs.max())
         return np.asarray(w / w.sum())
 
@@ -279,7 +241,7 @@ class LearnedChangingBelief(HasArms[Any]):
         """Draw h and return its filter, or a belief without evidence if the unit is unknown."""
         if self.is_known:
             w = self._weights()
-            return self._filters[kernels.changes.draw_start(w, len(w), state_of(rng))]
+            return self._parts[kernels.changes.draw_start(w, len(w), state_of(rng))]
         prior = self.prior.copy()
         prior.use_roster(self._roster)
         return prior
@@ -303,7 +265,7 @@ class LearnedChangingBelief(HasArms[Any]):
 
     def _weighted(self, query: Callable[[Any], Any]) -> list[tuple[float, Any]]:
         """Return P(h | âo_<t) and the answer of the filter, for every h that is not negligible."""
-        parts = zip(self._weights().tolist(), self._filters, strict=True)
+        parts = zip(self._weights().tolist(), self._parts, strict=True)
         return [(w, query(part)) for w, part in parts if w > NEGLIGIBLE]
 
     def _average(self, query: Callable[[Any], dict[Any, Any]], unit: float = 1.0) -> dict[Any, Any]:
@@ -340,7 +302,7 @@ class LearnedChangingBelief(HasArms[Any]):
 
     def hazards(self) -> dict[Any, Any]:
         """P(hazard | âo_<t) for each hazard rate of the grid; for each arm if they are separate."""
-        if not isinstance(self._filters[0], PerArmBelief):
+        if not isinstance(self._parts[0], PerArmBelief):
             return self._average(lambda part: part.hazards())
         return {a: self._average(lambda f: f.hazards()[a]) for a in self.labels}  # noqa: B023
 
@@ -359,14 +321,8 @@ class LearnedChangingBelief(HasArms[Any]):
         _, j, r = self._event(x, a, o)
         if not self.is_known:
             return 0.0
-        logs = np.array([part.log_predictive(x, self.labels[j], r) for part in self._filters])
-        largest = float(logs.max())
-        p = float(self._weights() @ np.exp(logs - largest))
-        return largest + math.log(p) - math.log(self._shown_unit)
-
-    def observed_part(self, o: Any) -> Any:
-        """Return the reward in o: the part that `log_predictive` covers."""
-        return self._filters[0].observed_part(o)
+        logs = [part.log_predictive(x, self.labels[j], r) for part in self._parts]
+        return mixed_log(self._weights(), logs) - math.log(self._shown_unit)
 
     def expected(self, *x: Any) -> dict[Any, float]:
         """E[r | âo_<t] of every active arm, in context x if the arms have contexts."""
@@ -374,7 +330,7 @@ class LearnedChangingBelief(HasArms[Any]):
 
     def mean_quantiles(self, tails: FloatArray, x: object = None) -> dict[Hashable, FloatArray]:
         """Return quantiles of the mean reward of every active arm: F = Σ_h P(h | âo_<t) F_h."""
-        given = self._weighted(lambda part: part.mean_quantiles(TAILS, x))
+        given = self._weighted(lambda part: part.mean_quantiles(QUANTILE_GRID, x))
         mixed = {a: mixed_quantiles([(w, q[a]) for w, q in given], tails) for a in self.arms}
         return {a: self._shown_unit * quantiles for a, quantiles in mixed.items()}
 
@@ -384,9 +340,8 @@ class LearnedChangingBelief(HasArms[Any]):
         def means(part: Any) -> dict[str, FloatArray]:
             return {k: np.array(v["mean"]) for k, v in part.posterior_summary().items()}
 
-        found, pulls = self._average(means, self._shown_unit), self.pulls
-        names = distinct_texts(self.labels).items()
-        return {name: {"mean": found[name].tolist(), "count": pulls[a]} for a, name in names}
+        averages = self._average(means, self._shown_unit).values()
+        return self._summary(mean.tolist() for mean in averages)
 
     # -- arms, merging and saving ------------------------------------------------------------------
 
@@ -396,7 +351,7 @@ class LearnedChangingBelief(HasArms[Any]):
             raise InvalidPrior(f"prior={prior!r}: these arms share a learned prior: give none")
         roster = self._roster.copy()
         roster.add(arm)  # raises an error if there is such an arm
-        for h, part in zip(self._used.tolist(), self._filters, strict=True):
+        for h, part in zip(self._used.tolist(), self._parts, strict=True):
             part.add(arm, self._given[h].prior)
         self._roster = roster
         self.prior = self._static(0)
@@ -404,18 +359,14 @@ class LearnedChangingBelief(HasArms[Any]):
     def retire(self, arm: Hashable) -> None:
         """Never pull this arm again. Late answers for it are still learned."""
         super().retire(arm)
-        for part in self._filters:
+        for part in self._parts:
             part.retire(arm)
 
     def restore(self, arm: Hashable) -> None:
         """Activate a retired arm again, with its posterior."""
         super().restore(arm)
-        for part in self._filters:
+        for part in self._parts:
             part.restore(arm)
-
-    def merge(self, other: Any) -> None:
-        """Raise IncompatibleState: the belief depends on the order of the observations."""
-        self._filters[0].merge(other)
 
     def _saved_mode(self) -> Any:
         """Return the arms and the means or weights of the mode drawn last; None without a mode."""
@@ -432,13 +383,13 @@ class LearnedChangingBelief(HasArms[Any]):
         trial._given = self._problem.given_each(location / (unit or 1.0))
         if unit < 0.0 or not set(new._used.tolist()) <= set(range(len(trial._given))):
             raise damaged(f"the unit is {unit}, the hyperparameters in use are {new._used}")
-        trial._filters = trial._restarted(())
+        trial._parts = trial._restarted(())
         for name, array in new.filters.items():
             if np.ndim(array) == 0 or len(array) != len(new._used):
                 raise damaged(f"'filters/{name}' does not have {len(new._used)} filters")
-        for i, part in enumerate(trial._filters):
+        for i, part in enumerate(trial._parts):
             part.load({name: array[i] for name, array in new.filters.items()})
-        new._filters, new._given, new._last, new._checked = trial._filters, trial._given, None, -1
+        new._parts, new._given, new._last, new._checked = trial._parts, trial._given, None, -1
         if new.drawn is not None:
             names, values = new.drawn[0], np.array(new.drawn[1])
             new._last = MeanRewards(names, values)

@@ -9,7 +9,6 @@ Drawing a mode draws h, then the mean reward of every arm from the conjugate pos
 its rewards, so feedback may come late and in any order, and beliefs merge.
 """
 
-import math
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any, ClassVar, Final
 
@@ -20,7 +19,14 @@ from bayescontrol._arrays import ArrayLike, FloatArray, IntArray, as_numbers
 from bayescontrol._mode_queries import has
 from bayescontrol.bandits.arms import ArmsBelief, arms_loop
 from bayescontrol.bandits.changing_learned import Given
-from bayescontrol.bandits.family import TAILS, Family, FiniteRewards, mixed_quantiles
+from bayescontrol.bandits.family import (
+    QUANTILE_GRID,
+    Family,
+    FiniteRewards,
+    mixed_log,
+    mixed_predictive,
+    mixed_quantiles,
+)
 from bayescontrol.bandits.roster import Arms
 from bayescontrol.errors import BadEvidence, InvalidPrior, MissingCapability
 from bayescontrol.seeding import Stream, StreamLike, state_of
@@ -117,6 +123,25 @@ class Learned(Family):
     def merged(self, prior: FloatArray, one: FloatArray, two: FloatArray) -> FloatArray:
         """Add the statistics."""
         return one + two
+
+    # -- mixtures: `w` are the probabilities of h, and `rows` those of one arm given each h --------
+
+    def mixed_predictive(self, w: FloatArray, rows: FloatArray) -> dict[float, float]:
+        """P(r | past) of every reward r; needs a family with finitely many rewards."""
+        if not has(self.fixed, FiniteRewards):
+            raise MissingCapability(
+                f"{self.fixed!r} pays infinitely many rewards: use `log_predictive(x, a, o)`"
+            )
+        return mixed_predictive(w, [self.fixed.predictive(row) for row in rows])
+
+    def mixed_log_predictive(self, w: FloatArray, rows: FloatArray, r: float) -> float:
+        """ln P(r | past); a density if rewards are continuous."""
+        return mixed_log(w, [self.fixed.log_predictive(row, r) for row in rows])
+
+    def mixed_quantiles(self, w: FloatArray, rows: FloatArray, tails: FloatArray) -> FloatArray:
+        """Return quantiles of the mean reward."""
+        quantiles = self.fixed.interval(rows, QUANTILE_GRID)
+        return mixed_quantiles(list(zip(w.tolist(), quantiles, strict=True)), tails)
 
     def action_probabilities(
         self, group: Any, rows: FloatArray, active: IntArray, temperature: float
@@ -233,8 +258,11 @@ class LearnedArmsBelief(ArmsBelief):
 
     # -- queries -------------------------------------------------------------------------------
 
-    def _rows_given_each(self, temperature: float = 1.0) -> FloatArray | None:
-        """Return the rows of all arms for each h, and compute P(h | past); None if improper."""
+    def _rows_given_each_h(self, temperature: float = 1.0) -> FloatArray | None:
+        """Return the rows of all arms for each h; None while the posterior is improper.
+
+        P(h | past) is computed first, and written to `_group.w`.
+        """
         group = self._group
         if not kernels.learned.weigh(group):
             return None
@@ -261,7 +289,7 @@ class LearnedArmsBelief(ArmsBelief):
     def action_probabilities(self, x: Any = None) -> dict[Any, float]:
         """P(a | âo_<t) = Σ_h P(h | âo_<t) P(m_a is the largest | âo_<t, h), by quadrature."""
         T = self._temperature
-        rows = self._rows_given_each(T)
+        rows = self._rows_given_each_h(T)
         if rows is None:
             return dict.fromkeys(self.arms, 1.0 / len(self))
         best = self.family.action_probabilities(self._group, rows, self._roster.active, T)
@@ -269,52 +297,35 @@ class LearnedArmsBelief(ArmsBelief):
 
     def predictive(self, x: Any, a: Any) -> dict[Any, float]:
         """Return P(o | âo_<t â_t) for every reward o; needs a family with finitely many rewards."""
-        fixed, j, rows = self.family.fixed, self.place(a), self._rows_given_each()
-        if rows is None or not has(fixed, FiniteRewards):
-            raise MissingCapability(
-                f"{self.family!r} pays infinitely many rewards: use `log_predictive(x, a, o)`"
-            )
-        given = [fixed.predictive(row) for row in rows[:, j]]
-        return {o: float(self._group.w @ [p[o] for p in given]) for o in given[0]}
+        j, rows = self.place(a), self._rows_given_each_h()
+        if rows is None:  # Gaussian arms, for which `mixed_predictive` raises the error
+            rows = self._rows[None]
+        return self.family.mixed_predictive(self._group.w, rows[:, j])
 
     def log_predictive(self, x: Any, a: Any, o: Any) -> float:
         """ln P(o | âo_<t â_t); a density if rewards are continuous.
 
         It is 0 until the posterior is proper: the first rewards only set the scale.
         """
-        j, r, rows = self.place(a), self.family.reward(o), self._rows_given_each()
+        j, r, rows = self.place(a), self.family.reward(o), self._rows_given_each_h()
         if rows is None:
             return 0.0
-        logs = np.array([self.family.fixed.log_predictive(row, r) for row in rows[:, j]])
-        largest = float(logs.max())
-        return largest + math.log(float(self._group.w @ np.exp(logs - largest)))
+        return self.family.mixed_log_predictive(self._group.w, rows[:, j], r)
 
-    def _expected(self) -> FloatArray:
+    def _means(self) -> FloatArray:
         """E[r | âo_<t] of every arm; NaN where it does not exist."""
-        rows = self._rows_given_each()
+        rows = self._rows_given_each_h()
         if rows is None:
             return np.full(len(self._rows), np.nan)
         return np.asarray(self._group.w @ np.array([self.family.fixed.expected(R) for R in rows]))
 
-    def expected(self) -> dict[Any, float]:
-        """E[r | âo_<t] of every active arm."""
-        return dict(zip(self.arms, self._expected()[self._roster.active].tolist(), strict=True))
-
-    def posterior_summary(self) -> dict[str, dict[str, Any]]:
-        """Return the mean reward, the pulls and the statistics of every arm."""
-        summary = super().posterior_summary()
-        for row, mean in zip(summary.values(), self._expected().tolist(), strict=True):
-            row["mean"] = mean
-        return summary
-
     def mean_intervals(self, tails: FloatArray) -> FloatArray:
         """Return quantiles of every arm's mean reward, shape (arms, tails); NaN if unknown."""
-        rows, fixed = self._rows_given_each(), self.family.fixed
+        rows, w = self._rows_given_each_h(), self._group.w
         if rows is None:
             return np.full((len(self._rows), len(tails)), np.nan)
-        given = [(w, fixed.interval(R, TAILS)) for w, R in zip(self._group.w, rows, strict=True)]
         arms = range(len(self._rows))
-        return np.array([mixed_quantiles([(w, q[j]) for w, q in given], tails) for j in arms])
+        return np.array([self.family.mixed_quantiles(w, rows[:, j], tails) for j in arms])
 
     def only(self, arm: Hashable) -> ArmsBelief:
         """Raise MissingCapability: the arms share what they teach about h."""

@@ -18,19 +18,13 @@ import numpy as np
 
 from bayescontrol import kernels
 from bayescontrol._arrays import ArrayLike, FloatArray
-from bayescontrol._mode_queries import has
 from bayescontrol._support.description import ARMS, ModelKind, SettingDoc, kind_of
 from bayescontrol._support.saved import Array, Copied, Fixed, Plain, damaged, declare
 from bayescontrol._support.temperature import Tempered, with_temperature
-from bayescontrol._support.values import distinct_texts, format_text
+from bayescontrol._support.values import format_text
 from bayescontrol.bandits.arms import ArmsEnvironment
 from bayescontrol.bandits.best_arm import Mixture
-from bayescontrol.bandits.family import (
-    TAILS,
-    FiniteRewards,
-    mixed_quantiles,
-    same_family,
-)
+from bayescontrol.bandits.family import same_family
 from bayescontrol.bandits.learned import NEGLIGIBLE, Learned
 from bayescontrol.bandits.roster import Arms, BestArmMode, HasArms, Roster
 from bayescontrol.errors import BadEvidence, BadSituation, IncompatibleState, MissingCapability
@@ -239,14 +233,7 @@ class PooledBelief(Tempered, HasArms[SegmentMeans]):
 
     def predictive(self, x: Any, a: Any) -> dict[Any, float]:
         """Return P(o | âo_<t â_t) for every reward o; needs a family with finitely many rewards."""
-        fixed, j = self.family.fixed, self.place(a)
-        if not has(fixed, FiniteRewards):
-            raise MissingCapability(
-                f"{fixed!r} pays infinitely many rewards: use `log_predictive(x, a, o)`"
-            )
-        w, rows = self._components(x, j)
-        given = [fixed.predictive(row) for row in rows]
-        return {o: float(w @ [p[o] for p in given]) for o in given[0]}
+        return self.family.mixed_predictive(*self._components(x, self.place(a)))
 
     def log_predictive(self, x: Any, a: Any, o: Any) -> float:
         """ln P(o | âo_<t â_t) in segment x; 0 until the posterior of the arm is proper."""
@@ -254,22 +241,17 @@ class PooledBelief(Tempered, HasArms[SegmentMeans]):
         self._place_of(x)
         if not self._is_proper(j):
             return 0.0
-        w, rows = self._components(x, j)
-        logs = np.array([self.family.fixed.log_predictive(row, r) for row in rows])
-        largest = float(logs.max())
-        return largest + math.log(float(w @ np.exp(logs - largest)))
+        return self.family.mixed_log_predictive(*self._components(x, j), r)
 
     def mean_quantiles(self, tails: FloatArray, x: object = None) -> dict[Hashable, FloatArray]:
         """Return quantiles of the mean reward of every active arm in segment x."""
-        quantiles: dict[Hashable, FloatArray] = {}
-        for a in self.arms:
-            w, rows = self._components(x, self.place(a))
-            given = list(zip(w.tolist(), self.family.fixed.interval(rows, TAILS), strict=True))
-            is_proper = self._is_proper(self.place(a))
-            quantiles[a] = (
-                mixed_quantiles(given, tails) if is_proper else np.full(len(tails), np.nan)
-            )
-        return quantiles
+        return {a: self._quantiles(x, self.place(a), tails) for a in self.arms}
+
+    def _quantiles(self, x: Any, j: int, tails: FloatArray) -> FloatArray:
+        components = self._components(x, j)  # raises an error if x is no segment
+        if not self._is_proper(j):
+            return np.full(len(tails), np.nan)
+        return self.family.mixed_quantiles(*components, tails)
 
     def posterior(self) -> FloatArray:
         """The statistics of every arm in every segment; segments are in the order of their texts.
@@ -281,11 +263,8 @@ class PooledBelief(Tempered, HasArms[SegmentMeans]):
 
     def posterior_summary(self) -> dict[str, dict[str, Any]]:
         """Return the pulls of every arm, and its mean reward in a new segment."""
-        new, names = object(), distinct_texts(self.labels)
-        return {
-            name: {"mean": self._mean(new, self.place(arm)), "count": self.pulls[arm]}
-            for arm, name in names.items()
-        }
+        new_segment = object()
+        return self._summary(self._mean(new_segment, j) for j in range(len(self.labels)))
 
     def _saved_mode(self) -> FloatArray:
         """Return the means of the mode drawn last by row; empty if no mode was drawn."""

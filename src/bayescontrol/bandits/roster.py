@@ -16,6 +16,7 @@ import numpy as np
 from bayescontrol._arrays import FloatArray, IntArray
 from bayescontrol._support.names import Names
 from bayescontrol._support.saved import Array, Part, Plain, Saved, damaged, declare
+from bayescontrol._support.values import distinct_texts
 from bayescontrol.errors import IncompatibleState, UnknownArm
 from bayescontrol.seeding import StreamLike
 
@@ -177,6 +178,11 @@ class HasArms(Saved, Generic[M]):
     def pulls(self) -> dict[Any, int]:
         """The number of rewards observed per arm, retired arms included."""
         return dict(zip(self.labels, self._roster.counts, strict=True))
+
+    def _summary(self, means: Iterable[object]) -> dict[str, dict[str, Any]]:
+        """Return the mean, of which one for each arm is given, and the pulls of every arm."""
+        rows = zip(distinct_texts(self.labels).values(), means, self._roster.counts, strict=True)
+        return {name: {"mean": mean, "count": pulls} for name, mean, pulls in rows}
 
     @property
     def count(self) -> int:

@@ -14,6 +14,7 @@ answer had come in time.
 """
 
 import math
+from abc import abstractmethod
 from collections.abc import Callable
 from operator import index
 from types import SimpleNamespace
@@ -233,7 +234,39 @@ class _WindowStart(Field):
         return part_of(arrays, self.name)
 
 
-class ChangePointBelief(Saved):
+class DecisionClock(Saved):
+    """Base of beliefs in which time counts decisions; each decision has at most one answer."""
+
+    @abstractmethod
+    def _event(self, x: Any, a: Any, o: Any) -> Event:
+        """Return a valid event in plain values, in the form of the belief, or raise an error."""
+
+    @abstractmethod
+    def take_event(self, event: Event | None, decision: int | None = None) -> None:
+        """Learn the event of a decision, by default the current one; None: its answer is lost."""
+
+    def observe(self, x: Any, a: Any, o: Any) -> None:
+        """Learn the answer to the current decision. An error leaves the belief unchanged.
+
+        Without a decision, o is learned as the answer to a new one. If earlier decisions are open,
+        this is an error: use `answer`, with the number of the decision.
+        """
+        self.take_event(self._event(x, a, o))
+
+    def skip(self, x: Any, a: Any) -> None:
+        """Close the current decision without an answer; it may still come late."""
+        self.take_event(None)
+
+    def answer(self, decision: int, x: Any, a: Any, o: Any) -> None:
+        """Learn the answer to a decision, at most `window` decisions ago; `MISSING`: it is lost.
+
+        The belief is the same as if the answer had come in time. An older answer raises `TooLate`.
+        """
+        event = None if o is MISSING else self._event(x, a, o)
+        self.take_event(event, index(decision))
+
+
+class ChangePointBelief(DecisionClock):
     """P(h, s, m | âo_<t): a static belief for each possible start of the current segment.
 
     `belief` is the static belief of a new segment. `hazards` are the possible probabilities of a
@@ -328,22 +361,10 @@ class ChangePointBelief(Saved):
         if self.decision in self._waiting:
             self._close(None)
 
-    def observe(self, x: Any, a: Any, o: Any) -> None:
-        """Learn the answer to the current decision. An error leaves the belief unchanged.
-
-        Without a decision, o is learned as the answer to a new one. If earlier decisions are open,
-        this is an error: use `answer`, with the number of the decision.
-        """
-        self.take_event(self._event(x, a, o))
-
     def _event(self, x: Any, a: Any, o: Any) -> Event:
-        """Return a valid event in plain values, or raise an error; subclasses add their form."""
+        """Return a valid event in plain values, or raise an error."""
         event: Event = self.prior.plain_event(x, a, o)
         return event
-
-    def skip(self, x: Any, a: Any) -> None:
-        """Close the current decision without an answer; it may still come late."""
-        self.take_event(None)
 
     def _answer_current(self, event: Event | None) -> None:
         """Close the current decision, or a new one, with this answer; None if it is lost."""
@@ -356,14 +377,6 @@ class ChangePointBelief(Saved):
             )
         self._close(event)
         self._waiting -= {n}
-
-    def answer(self, decision: int, x: Any, a: Any, o: Any) -> None:
-        """Learn the answer to a decision, at most `window` decisions ago; `MISSING`: it is lost.
-
-        The belief is the same as if the answer had come in time. An older answer raises `TooLate`.
-        """
-        event = None if o is MISSING else self._event(x, a, o)
-        self.take_event(event, index(decision))
 
     def take_event(self, event: Event | None, decision: int | None = None) -> None:
         """Learn the event of a decision, by default the current one; None: its answer is lost."""

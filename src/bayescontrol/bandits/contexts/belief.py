@@ -28,7 +28,7 @@ from bayescontrol._mode_queries import has
 from bayescontrol._support.display import summary_html
 from bayescontrol._support.saved import Array, Fixed, Part, damaged, declare
 from bayescontrol._support.temperature import Tempered
-from bayescontrol._support.values import distinct_texts, format_text
+from bayescontrol._support.values import format_text
 from bayescontrol.bandits.contexts.regression import (
     LARGEST,
     FiniteLink,
@@ -359,8 +359,7 @@ class LinearBelief(_ScoresBelief[LinearWeights]):
 
     def posterior_summary(self) -> dict[str, dict[str, Any]]:
         """Return μ_a and the pulls of every arm."""
-        pulls, names = self.pulls, distinct_texts(self.labels).items()
-        return {s: {"mean": self.mean(a).tolist(), "count": pulls[a]} for a, s in names}
+        return self._summary(self.mean(a).tolist() for a in self.labels)
 
     def posterior(self) -> FloatArray:
         """Return μ_a and, below it, Λ_a of all arms, also retired ones: shape (arms, 1 + d, d)."""
