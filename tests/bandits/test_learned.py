@@ -195,7 +195,7 @@ def test_more_nodes_and_digits_give_the_same_probabilities(
     interact(agent, bandit.environment([[50 + 3 * j % 7, 5] for j in range(arms)]), steps, seed=1)
     p = agent.action_probabilities()
 
-    def chi_rule(nu: int, w: float) -> Any:
+    def chi_rule(nu: int, w: float, temperature: float) -> Any:
         return gaussian_module._chi_rule(nu, 12 + math.ceil(40 / math.sqrt(nu)))
 
     monkeypatch.setattr(gaussian_module, "chi_rule", chi_rule)

@@ -27,7 +27,7 @@ from bayescontrol.bandits.best_arm import Mixture
 from bayescontrol.bandits.family import BestArm, Family, FiniteRewards, Intervals, same_family
 from bayescontrol.bandits.roster import Arms, BestArmMode, HasArms, Roster
 from bayescontrol.errors import BadEvidence, IncompatibleState, InvalidTable, MissingCapability
-from bayescontrol.protocols import PosteriorMeasure
+from bayescontrol.protocols import PosteriorMeasure, Probabilities, Summary
 from bayescontrol.record import Record
 from bayescontrol.schedules import every_step
 from bayescontrol.seeding import Stream, StreamLike, state_of
@@ -308,7 +308,7 @@ class ArmsBelief(Tempered, HasArms[MeanRewards]):
 
     # -- queries -----------------------------------------------------------------------------
 
-    def action_probabilities(self, x: Any = None) -> dict[Any, float]:
+    def action_probabilities(self, x: Any = None) -> Probabilities:
         """P(a | âo_<t) = P(m_a is the largest | âo_<t), by quadrature."""
         return dict(zip(self.arms, self.best(self.marginals(x)).tolist(), strict=True))
 
@@ -325,7 +325,7 @@ class ArmsBelief(Tempered, HasArms[MeanRewards]):
             )
         return self.family.best(rows) if mixture is None else self.family.best(rows, mixture)
 
-    def predictive(self, x: Any, a: Any) -> dict[Any, float]:
+    def predictive(self, x: Any, a: Any) -> Probabilities:
         """Return P(o | âo_<t â_t) for every reward o; needs a family with finitely many rewards."""
         if not has(self.family, FiniteRewards):
             raise MissingCapability(
@@ -342,7 +342,7 @@ class ArmsBelief(Tempered, HasArms[MeanRewards]):
         """The parameters of every arm, one row each; `family.columns` names the columns."""
         return self._rows.copy()
 
-    def posterior_summary(self) -> dict[str, dict[str, Any]]:
+    def posterior_summary(self) -> Summary:
         """Return the mean reward, the pulls and the posterior row of every arm.
 
         >>> from bayescontrol import BernoulliBandit

@@ -29,7 +29,7 @@ from bayescontrol.beliefs.change_points import (
     Event,
 )
 from bayescontrol.errors import BadEvidence, InvalidPrior
-from bayescontrol.protocols import PosteriorMeasure
+from bayescontrol.protocols import PosteriorMeasure, Probabilities, Summary
 from bayescontrol.seeding import Stream, StreamLike
 
 
@@ -151,11 +151,11 @@ class ChangingArmsBelief(ChangePointBelief, HasArms[Any]):
             belief.use_roster(self._roster)
         return components
 
-    def action_probabilities(self, x: Any = None) -> dict[Any, float]:
+    def action_probabilities(self, x: Any = None) -> Probabilities:
         """P(a | âo_<t) = Σ_s P(s | âo_<t) P(arm a is the best | s)."""
         return self.average(lambda belief: belief.action_probabilities(x))
 
-    def predictive(self, x: Any, a: Any) -> dict[Any, float]:
+    def predictive(self, x: Any, a: Any) -> Probabilities:
         """P(o | âo_<t â_t) for every reward o, if there are finitely many."""
         return self.average(lambda belief: belief.predictive(x, a))
 
@@ -168,7 +168,7 @@ class ChangingArmsBelief(ChangePointBelief, HasArms[Any]):
         given = [(p, belief.mean_quantiles(QUANTILE_GRID, x)) for p, belief in self.components()]
         return {a: mixed_quantiles([(p, q[a]) for p, q in given], tails) for a in self.arms}
 
-    def posterior_summary(self) -> dict[str, dict[str, Any]]:
+    def posterior_summary(self) -> Summary:
         """Return the mean and the number of rewards of every arm."""
         return self._summary(self.posterior_means().values())
 
@@ -433,11 +433,11 @@ class PerArmBelief(ManyFilters):
         """ln P(o | âo_<t â_t); a density if observations are continuous."""
         return self._parts[self.place(a)].log_predictive(x, a, o)
 
-    def predictive(self, x: Any, a: Any) -> dict[Any, float]:
+    def predictive(self, x: Any, a: Any) -> Probabilities:
         """P(o | âo_<t â_t) for every reward o, if there are finitely many."""
         return self._parts[self.place(a)].predictive(x, a)
 
-    def action_probabilities(self, x: Any = None) -> dict[Any, float]:
+    def action_probabilities(self, x: Any = None) -> Probabilities:
         """P(a | âo_<t): the posterior of each arm is a mixture over its starts.
 
         P(a) = ∫ f_a(m) Π_{b≠a} F_b(m) dm, with f_a = Σ_s P(s_a = s | âo_<t) f_{a,s}.
@@ -457,7 +457,7 @@ class PerArmBelief(ManyFilters):
         """Return quantiles of the mean reward of every active arm."""
         return {a: self._parts[self.place(a)].mean_quantiles(tails, x)[a] for a in self.arms}
 
-    def posterior_summary(self) -> dict[str, dict[str, Any]]:
+    def posterior_summary(self) -> Summary:
         """Return the mean and the number of rewards of every arm."""
         return self._summary(
             mean for part in self._parts for mean in part.posterior_means().values()

@@ -54,6 +54,7 @@ from bayescontrol.bandits.roster import Roster
 from bayescontrol.beliefs.change_points import Event
 from bayescontrol.beliefs.changing_problem import Changing
 from bayescontrol.errors import InvalidPrior
+from bayescontrol.protocols import Probabilities, Summary
 from bayescontrol.seeding import StreamLike, state_of
 
 #: Binary logarithms of the noise of rewards, in units of the first rewards: noise and spread of the
@@ -306,13 +307,13 @@ class LearnedChangingBelief(ManyFilters):
             return self._average(lambda part: part.hazards())
         return {a: self._average(lambda f: f.hazards()[a]) for a in self.labels}  # noqa: B023
 
-    def action_probabilities(self, x: Any = None) -> dict[Any, float]:
+    def action_probabilities(self, x: Any = None) -> Probabilities:
         """P(a | âo_<t) = Σ_h P(h | âo_<t) P(a | âo_<t, h); uniform until the unit is known."""
         if not self.is_known:
             return dict.fromkeys(self.arms, 1.0 / len(self))
         return self._average(lambda part: part.action_probabilities(x))
 
-    def predictive(self, x: Any, a: Any) -> dict[Any, float]:
+    def predictive(self, x: Any, a: Any) -> Probabilities:
         """P(o | âo_<t â_t) for every reward o, if there are finitely many."""
         return self._average(lambda part: part.predictive(x, a))
 
@@ -334,7 +335,7 @@ class LearnedChangingBelief(ManyFilters):
         mixed = {a: mixed_quantiles([(w, q[a]) for w, q in given], tails) for a in self.arms}
         return {a: self._shown_unit * quantiles for a, quantiles in mixed.items()}
 
-    def posterior_summary(self) -> dict[str, dict[str, Any]]:
+    def posterior_summary(self) -> Summary:
         """Return the mean and the number of rewards of every arm."""
 
         def means(part: Any) -> dict[str, FloatArray]:

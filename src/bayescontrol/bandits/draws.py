@@ -35,7 +35,7 @@ from bayescontrol.bandits.roster import Arms
 from bayescontrol.beliefs.draws import DrawsBelief
 from bayescontrol.errors import InvalidPrior, MissingCapability, counted
 from bayescontrol.kernels.families import number
-from bayescontrol.protocols import PosteriorMeasure
+from bayescontrol.protocols import PosteriorMeasure, Probabilities, Summary
 from bayescontrol.rule import ControlRule
 from bayescontrol.schedules import Schedule, every_step
 from bayescontrol.seeding import StreamLike
@@ -179,7 +179,7 @@ class ArmDrawsBelief(DrawsBelief):
         """All arms."""
         return tuple(self._rewards.names)
 
-    def action_probabilities(self, x: Any = None) -> dict[Any, float]:
+    def action_probabilities(self, x: Any = None) -> Probabilities:
         """P(a = j | âo_<t) = Σ_i w_i [j = arg max_k m_ik] of every arm; ties share w_i evenly."""
         is_best = self._draws == self._draws.max(1, keepdims=True)
         share = self.posterior() / is_best.sum(1)
@@ -195,7 +195,7 @@ class ArmDrawsBelief(DrawsBelief):
         w = self.posterior()
         return np.array([weighted_quantiles(m, w, tails) for m in self._draws.T])
 
-    def posterior_summary(self) -> dict[str, dict[str, Any]]:
+    def posterior_summary(self) -> Summary:
         """Return the mean reward of every arm."""
         texts = distinct_texts(self.labels)
         return {texts[arm]: {"mean": mean} for arm, mean in self.expected().items()}

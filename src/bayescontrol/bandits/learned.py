@@ -29,6 +29,7 @@ from bayescontrol.bandits.family import (
 )
 from bayescontrol.bandits.roster import Arms
 from bayescontrol.errors import BadEvidence, InvalidPrior, MissingCapability
+from bayescontrol.protocols import Probabilities
 from bayescontrol.seeding import Stream, StreamLike, state_of
 
 #: Hyperparameters with a smaller posterior probability are left out of P(a | past).
@@ -286,7 +287,7 @@ class LearnedArmsBelief(ArmsBelief):
         """Return what has been learned about the scale of the rewards; empty until it is proper."""
         return self.family.scales(self._group) if kernels.learned.weigh(self._group) else {}
 
-    def action_probabilities(self, x: Any = None) -> dict[Any, float]:
+    def action_probabilities(self, x: Any = None) -> Probabilities:
         """P(a | âo_<t) = Σ_h P(h | âo_<t) P(m_a is the largest | âo_<t, h), by quadrature."""
         T = self._temperature
         rows = self._rows_given_each_h(T)
@@ -295,7 +296,7 @@ class LearnedArmsBelief(ArmsBelief):
         best = self.family.action_probabilities(self._group, rows, self._roster.active, T)
         return dict(zip(self.arms, best.tolist(), strict=True))
 
-    def predictive(self, x: Any, a: Any) -> dict[Any, float]:
+    def predictive(self, x: Any, a: Any) -> Probabilities:
         """Return P(o | âo_<t â_t) for every reward o; needs a family with finitely many rewards."""
         j, rows = self.place(a), self._rows_given_each_h()
         if rows is None:  # Gaussian arms, for which `mixed_predictive` raises the error

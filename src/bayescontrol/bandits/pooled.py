@@ -28,7 +28,7 @@ from bayescontrol.bandits.family import same_family
 from bayescontrol.bandits.learned import NEGLIGIBLE, Learned
 from bayescontrol.bandits.roster import Arms, BestArmMode, HasArms, Roster
 from bayescontrol.errors import BadEvidence, BadSituation, IncompatibleState, MissingCapability
-from bayescontrol.protocols import PosteriorMeasure
+from bayescontrol.protocols import PosteriorMeasure, Probabilities, Summary
 from bayescontrol.rule import ControlRule
 from bayescontrol.schedules import Schedule, every_step
 from bayescontrol.seeding import StreamLike, state_of
@@ -203,7 +203,7 @@ class PooledBelief(Tempered, HasArms[SegmentMeans]):
     def _is_proper(self, j: int) -> bool:
         return bool(self._pools.proper[j])
 
-    def action_probabilities(self, x: Any = None) -> dict[Any, float]:
+    def action_probabilities(self, x: Any = None) -> Probabilities:
         """P(a | âo_<t) in segment x, by one quadrature over mixtures.
 
         Arms without a proper posterior share the probability 1.
@@ -231,7 +231,7 @@ class PooledBelief(Tempered, HasArms[SegmentMeans]):
         w, rows = self._components(x, j)
         return float(w @ self.family.fixed.expected(rows))
 
-    def predictive(self, x: Any, a: Any) -> dict[Any, float]:
+    def predictive(self, x: Any, a: Any) -> Probabilities:
         """Return P(o | âo_<t â_t) for every reward o; needs a family with finitely many rewards."""
         return self.family.mixed_predictive(*self._components(x, self.place(a)))
 
@@ -261,7 +261,7 @@ class PooledBelief(Tempered, HasArms[SegmentMeans]):
         places = [self._segments[x] for x in sorted(self._segments, key=repr)]
         return self._statistics[:, places]
 
-    def posterior_summary(self) -> dict[str, dict[str, Any]]:
+    def posterior_summary(self) -> Summary:
         """Return the pulls of every arm, and its mean reward in a new segment."""
         new_segment = object()
         return self._summary(self._mean(new_segment, j) for j in range(len(self.labels)))
@@ -307,7 +307,7 @@ class PooledBelief(Tempered, HasArms[SegmentMeans]):
     def _after_load(self) -> None:
         self._refresh()
 
-    def merge(self, other: Any) -> None:
+    def merge(self, other: object) -> None:
         """Add the evidence of `other`, segment by segment."""
         if not isinstance(other, PooledBelief) or not same_family(other.family, self.family):
             raise IncompatibleState(

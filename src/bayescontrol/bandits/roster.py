@@ -18,6 +18,7 @@ from bayescontrol._support.names import Names
 from bayescontrol._support.saved import Array, Part, Plain, Saved, damaged, declare
 from bayescontrol._support.values import distinct_texts
 from bayescontrol.errors import IncompatibleState, UnknownArm
+from bayescontrol.protocols import Probabilities, Summary
 from bayescontrol.seeding import StreamLike
 
 #: The number of arms, or their names.
@@ -45,7 +46,7 @@ class BestArmMode:
         best = self._best_arms(x)
         return best[rng.integers(len(best)) if len(best) > 1 else 0]
 
-    def action_probabilities(self, x: Any) -> dict[Any, float]:
+    def action_probabilities(self, x: Any) -> Probabilities:
         """Return probability 1 for the best arm in context x, split evenly between ties."""
         best = self._best_arms(x)
         return dict.fromkeys(best, 1.0 / len(best))
@@ -179,7 +180,7 @@ class HasArms(Saved, Generic[M]):
         """The number of rewards observed per arm, retired arms included."""
         return dict(zip(self.labels, self._roster.counts, strict=True))
 
-    def _summary(self, means: Iterable[object]) -> dict[str, dict[str, Any]]:
+    def _summary(self, means: Iterable[object]) -> Summary:
         """Return the mean, of which one for each arm is given, and the pulls of every arm."""
         rows = zip(distinct_texts(self.labels).values(), means, self._roster.counts, strict=True)
         return {name: {"mean": mean, "count": pulls} for name, mean, pulls in rows}

@@ -523,7 +523,7 @@ class ChangePointBelief(DecisionClock):
 
     # -- saving and copying ----------------------------------------------------------------------
 
-    def merge(self, other: Any) -> None:
+    def merge(self, other: object) -> None:
         """Raise IncompatibleState: the belief depends on the order of the observations."""
         raise IncompatibleState(
             f"{self!r} cannot be merged: a belief about a changing world depends on the order of "

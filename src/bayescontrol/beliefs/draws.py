@@ -43,7 +43,7 @@ from bayescontrol._support.saved import (
 from bayescontrol.beliefs.particles import Event, History
 from bayescontrol.beliefs.weights import Weights, as_log_likelihoods
 from bayescontrol.errors import InvalidPrior, InvalidTable, MissingCapability, counted
-from bayescontrol.protocols import PosteriorMeasure
+from bayescontrol.protocols import PosteriorMeasure, Probabilities, Summary
 from bayescontrol.seeding import Stream, StreamLike, require_stream
 
 #: All draws: one array, or arrays by name. The first axis counts the draws.
@@ -441,7 +441,7 @@ class DrawsBelief(Saved):
         """The draws: an array that cannot be changed, or such arrays by name."""
         return dict(self._draws) if isinstance(self._draws, dict) else self._draws
 
-    def action_probabilities(self, x: Any) -> dict[Any, float]:
+    def action_probabilities(self, x: Any) -> Probabilities:
         """P(a | âo_<t) = Σ_i w_i [best(m_i, x) = a]; needs `best`."""
         if self._best is None:
             raise MissingCapability(
@@ -474,7 +474,7 @@ class DrawsBelief(Saved):
         means = {name: np.einsum("i,i...->...", w, v) for name, v in _by_name(self._draws).items()}
         return means if isinstance(self._draws, dict) else means["draws"]
 
-    def posterior_summary(self) -> dict[str, dict[str, Any]]:
+    def posterior_summary(self) -> Summary:
         """Return E[m | âo_<t] of every variable, and the number of observations."""
         means = _by_name(self.mean())
         return {k: {"mean": np.asarray(v).tolist(), "count": self.count} for k, v in means.items()}

@@ -43,7 +43,7 @@ from bayescontrol._support.saved import Array, Field, Number, Part, Saved, damag
 from bayescontrol._support.values import pack, unpack
 from bayescontrol.beliefs.weights import OnImpossible, Weights, as_log_likelihoods
 from bayescontrol.errors import BadEvidence, IncompatibleState, InvalidPrior, counted
-from bayescontrol.protocols import PosteriorMeasure
+from bayescontrol.protocols import PosteriorMeasure, Summary
 from bayescontrol.record import column_values
 from bayescontrol.seeding import SeedLike, Stream, StreamLike, as_stream, require_stream
 
@@ -251,7 +251,7 @@ class ParticleBelief(Saved):
         """E[θ | âo_<t] ≈ Σ w_i θ_i."""
         return self._moments()[0]
 
-    def posterior_summary(self) -> dict[str, dict[str, Any]]:
+    def posterior_summary(self) -> Summary:
         """Return E[θ | âo_<t] and the number of observations."""
         return {"theta": {"mean": self.mean().tolist(), "count": self.count}}
 

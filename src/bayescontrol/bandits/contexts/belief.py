@@ -53,7 +53,7 @@ from bayescontrol.bandits.contexts.weights import (
 )
 from bayescontrol.bandits.roster import Arms, BestArmMode, HasArms, M, Roster
 from bayescontrol.errors import IncompatibleState, InvalidTable, MissingCapability
-from bayescontrol.protocols import PosteriorMeasure
+from bayescontrol.protocols import PosteriorMeasure, Probabilities, Summary
 from bayescontrol.record import Record
 from bayescontrol.schedules import every_step
 from bayescontrol.seeding import Stream, StreamLike, state_of
@@ -188,7 +188,7 @@ class _ScoresBelief(Tempered, HasArms[M]):
             )
         return self._posteriors
 
-    def predictive(self, x: Any, a: Any) -> dict[Any, float]:
+    def predictive(self, x: Any, a: Any) -> Probabilities:
         """P(o | âo_<t â_t) for every reward o, if there are finitely many."""
         if not has(self.link, FiniteLink):
             raise MissingCapability(
@@ -209,7 +209,7 @@ class _ScoresBelief(Tempered, HasArms[M]):
     def _saved_draw(self) -> FloatArray:
         """Return the weights drawn last; no rows if nothing was drawn."""
 
-    def merge(self, other: Any) -> None:
+    def merge(self, other: object) -> None:
         """Add the evidence of `other`; the prior counts once."""
         if not isinstance(other, _ScoresBelief) or self._row(1) != other._row(1):
             raise IncompatibleState(f"{other!r} has weights of another kind and cannot be merged")
@@ -283,7 +283,7 @@ class LinearBelief(_ScoresBelief[LinearWeights]):
         """The fields of contexts with names; none without a schema."""
         return {} if self.schema is None else self.schema.settings()
 
-    def merge(self, other: Any) -> None:
+    def merge(self, other: object) -> None:
         """Add the evidence of `other`; the prior counts once."""
         if isinstance(other, LinearBelief) and other._fields != self._fields:
             raise IncompatibleState(
@@ -336,7 +336,7 @@ class LinearBelief(_ScoresBelief[LinearWeights]):
 
     # -- queries -----------------------------------------------------------------------------
 
-    def action_probabilities(self, x: ArrayLike) -> dict[Any, float]:
+    def action_probabilities(self, x: ArrayLike) -> Probabilities:
         """P(a | âo_<t, x) = P(x·w_a is the largest), by quadrature."""
         v = scale_for_comparison(self._vector(x, None))
         best = self._posteriors.best(self._roster.active, v)
@@ -357,7 +357,7 @@ class LinearBelief(_ScoresBelief[LinearWeights]):
         """Return Λ_a, the posterior precision of the weights of an arm."""
         return self._posteriors.precision(self._roster.labels.place(arm))
 
-    def posterior_summary(self) -> dict[str, dict[str, Any]]:
+    def posterior_summary(self) -> Summary:
         """Return μ_a and the pulls of every arm."""
         return self._summary(self.mean(a).tolist() for a in self.labels)
 
@@ -537,7 +537,7 @@ class SharedLinearBelief(_ScoresBelief[SharedWeights]):
 
     # -- queries -----------------------------------------------------------------------------
 
-    def action_probabilities(self, x: Any) -> dict[Any, float]:
+    def action_probabilities(self, x: Any) -> Probabilities:
         """P(φ(x, a)·w is the largest), exactly, for at most two arms.
 
         The difference of two scores has a known distribution. More arms raise MissingCapability.
