@@ -208,6 +208,18 @@ class Array(Field):
         return array.tolist() if isinstance(mine, list) else array.copy()
 
 
+class ArrayGroup(Field):
+    """Named arrays of any shape; `name` is the prefix of their names."""
+
+    def save(self, owner: object, arrays: Arrays) -> None:
+        """Add the arrays."""
+        arrays |= with_prefix(self.name, self.value(owner))
+
+    def read(self, owner: object, arrays: Arrays) -> Arrays:
+        """Return the saved arrays, without the prefix."""
+        return part_of(arrays, self.name)
+
+
 @dataclass(eq=False)
 class Number(Field):
     """An integer or a float: finite unless `finite` is False, and at least `least`."""

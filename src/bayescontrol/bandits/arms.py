@@ -42,11 +42,16 @@ class MeanRewards(BestArmMode):
     >>> from bayescontrol import Stream
     >>> MeanRewards(("red", "blue"), np.array([0.2, 0.7])).act(None, Stream(0))
     'blue'
-    >>> MeanRewards(("red", "blue"), np.ones(2), logs=np.array([3.0, 2.0])).act(None, Stream(0))
+    >>> mode = MeanRewards(("red", "blue"), np.ones(2), logs=np.array([3.0, 2.0]))
+    >>> mode.act(None, Stream(0))
     'red'
+    >>> mode.retire("red")
+    >>> mode.act(None, Stream(0))
+    'blue'
     """
 
     __slots__ = ("logs", "means")
+    by_arm = (("means", 0), ("logs", 0))
 
     def __init__(
         self, arms: Sequence[Hashable], means: FloatArray, logs: FloatArray | None = None
@@ -58,19 +63,6 @@ class MeanRewards(BestArmMode):
 
     def __repr__(self) -> str:
         return f"MeanRewards({_format_means(self.arms, self.means)})"
-
-    def retire(self, arm: Hashable) -> None:
-        """Remove the arm, so that this mode no longer pulls it.
-
-        >>> from bayescontrol import Stream
-        >>> mode = MeanRewards(("red", "blue"), np.array([0.2, 0.7]))
-        >>> mode.retire("blue")
-        >>> mode.act(None, Stream(0))
-        'red'
-        """
-        others = [k for k, a in enumerate(self.arms) if a != arm]
-        self.arms, self.means = tuple(self.arms[k] for k in others), self.means[others]
-        self.logs = None if self.logs is None else self.logs[others]
 
 
 def _format_means(arms: Iterable[Any], means: FloatArray) -> str:

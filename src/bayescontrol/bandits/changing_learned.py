@@ -36,14 +36,12 @@ from bayescontrol import kernels
 from bayescontrol._arrays import Arrays, FloatArray, IntArray
 from bayescontrol._support.saved import (
     Array,
+    ArrayGroup,
     Copied,
-    Field,
     Fixed,
     Plain,
     damaged,
     declare,
-    part_of,
-    with_prefix,
 )
 from bayescontrol._support.temperature import with_temperature
 from bayescontrol.bandits.arms import MeanRewards
@@ -101,20 +99,6 @@ def unit_of(rewards: Sequence[float], centred: bool) -> tuple[float, float] | No
     return location, math.ldexp(1.0, exponent - (mantissa < math.sqrt(0.5)))
 
 
-class _Filters(Field):
-    """The filters. Their arrays have the same names and shapes, and are saved as one array."""
-
-    def save(self, owner: Any, arrays: Arrays) -> None:
-        """Add the arrays; `name` is their prefix, and the first axis is the filter."""
-        parts = [part.save() for part in owner._parts]
-        stacked = {name: np.stack([part[name] for part in parts]) for name in parts[0]}
-        arrays |= with_prefix(self.name, stacked)
-
-    def read(self, owner: Any, arrays: Arrays) -> Arrays:
-        """Return the arrays of all filters: the unit tells which priors they have."""
-        return part_of(arrays, self.name)
-
-
 class LearnedChangingBelief(ManyFilters):
     """P(h, s, m | âo_<t) for changing arms with learned hyperparameters h.
 
@@ -132,7 +116,7 @@ class LearnedChangingBelief(ManyFilters):
         Fixed("temperature"),
         Array("unit", "_unit"),
         Array("used", "_used", shape=(None,)),
-        _Filters("filters/", lambda belief: belief._parts),
+        ArrayGroup("filters/", lambda belief: belief._saved_filters()),
         Copied("_parts", nested=True),
         Plain("drawn", lambda belief: belief._saved_mode(), "the mode drawn last"),
     )
@@ -376,6 +360,11 @@ class LearnedChangingBelief(ManyFilters):
             return None
         values = mode.means if isinstance(mode, MeanRewards) else mode.weights
         return [list(mode.arms), values.tolist()]
+
+    def _saved_filters(self) -> Arrays:
+        """Return the arrays of all filters, which have the same names and shapes, as one array."""
+        saved = [part.save() for part in self._parts]
+        return {name: np.stack([arrays[name] for arrays in saved]) for name in saved[0]}
 
     def _check_state(self, new: SimpleNamespace) -> None:
         self.require_same_arms(new._roster)

@@ -23,7 +23,7 @@ from bayescontrol._support.description import (
     ModelKind,
     SettingDoc,
     SizeLimit,
-    kind_of,
+    stored_name,
 )
 from bayescontrol._support.names import Names
 from bayescontrol._support.saved import Fixed, declare
@@ -244,6 +244,9 @@ class DrawsBandit:
         ),
     )
 
+    #: Whether the belief keeps events for `refit`, see `DrawsBelief`.
+    keep_events: ClassVar[bool] = True
+
     def __init__(
         self, problem: Any, draws: ArrayLike, log_weights: ArrayLike | None = None
     ) -> None:
@@ -260,11 +263,11 @@ class DrawsBandit:
             problem.family, problem.labels, draws, log_weights=log_weights
         ).draws
 
-    def belief(self, *, keep_events: bool = True) -> ArmDrawsBelief:
-        """Return the belief before any observation; `DrawsBelief` explains `keep_events`."""
+    def belief(self) -> ArmDrawsBelief:
+        """Return the belief before any observation."""
         return ArmDrawsBelief(
             self.problem.family, self.problem.labels, self.draws,
-            log_weights=self.log_weights, keep_events=keep_events,
+            log_weights=self.log_weights, keep_events=self.keep_events,
         )  # fmt: skip
 
     def agent(
@@ -280,12 +283,9 @@ class DrawsBandit:
 
     def settings(self) -> dict[str, Any]:
         """Return the kind and the settings of the bandit, the draws and the weights."""
-        kind = kind_of(self.problem)
-        if kind is None:
-            raise MissingCapability(f"{self.problem!r} cannot be stored: its settings are code")
         log_weights = None if self.log_weights is None else self.log_weights.tolist()
         return {
-            "problem": kind.name,
+            "problem": stored_name(self.problem),
             "settings": self.problem.settings(),
             "draws": self.draws.tolist(),
             "log_weights": log_weights,

@@ -10,7 +10,7 @@ its rewards, so feedback may come late and in any order, and beliefs merge.
 """
 
 from collections.abc import Callable, Hashable, Sequence
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar, Final, TypeVar
 
 import numpy as np
 
@@ -181,6 +181,16 @@ def with_prior(
     return fixed, arms, prior
 
 
+G = TypeVar("G", "kernels.learned.Group", "kernels.learned.Pools")
+
+
+def with_statistics(arrays: G, statistics: FloatArray) -> G:
+    """Return the arrays with other statistics, and with copies of what is computed from them."""
+    fixed = ("kind", "constants", "grid", "statistics")
+    computed = {name: v.copy() for name, v in arrays._asdict().items() if name not in fixed}
+    return arrays._replace(statistics=statistics, **computed)
+
+
 class LearnedArmsBelief(ArmsBelief):
     """P(h, m | âo_<t) for arms of one family that share learned hyperparameters h.
 
@@ -204,11 +214,6 @@ class LearnedArmsBelief(ArmsBelief):
 
     family: Learned
 
-    def __init__(
-        self, family: Learned, arms: Arms, prior: ArrayLike | None = None, *, screening: bool = True
-    ) -> None:
-        super().__init__(family, arms, prior, screening=False)
-
     def _refresh(self) -> None:
         super()._refresh()
         family, (arms, values) = self.family, (len(self._rows), len(self.family.grid))
@@ -227,11 +232,7 @@ class LearnedArmsBelief(ArmsBelief):
 
     def _after_copy(self) -> None:
         super()._after_copy()
-        group = self._group
-        scratch = {
-            name: getattr(group, name).copy() for name in ("evidence", "w", "shared", "rows")
-        }
-        self._group = group._replace(statistics=self._rows, **scratch)
+        self._group = with_statistics(self._group, self._rows)
         self._fields = tuple(self._group)
 
     def _why_not_screened(self) -> str | None:

@@ -18,14 +18,14 @@ import numpy as np
 
 from bayescontrol import kernels
 from bayescontrol._arrays import ArrayLike, FloatArray
-from bayescontrol._support.description import ARMS, ModelKind, SettingDoc, kind_of
+from bayescontrol._support.description import ARMS, ModelKind, SettingDoc, stored_name
 from bayescontrol._support.saved import Array, Copied, Fixed, Plain, damaged, declare
 from bayescontrol._support.temperature import Tempered, with_temperature
 from bayescontrol._support.values import format_text
 from bayescontrol.bandits.arms import ArmsEnvironment
 from bayescontrol.bandits.best_arm import Mixture
 from bayescontrol.bandits.family import same_family
-from bayescontrol.bandits.learned import NEGLIGIBLE, Learned
+from bayescontrol.bandits.learned import NEGLIGIBLE, Learned, with_statistics
 from bayescontrol.bandits.roster import Arms, BestArmMode, HasArms, Roster
 from bayescontrol.errors import BadEvidence, BadSituation, IncompatibleState, MissingCapability
 from bayescontrol.protocols import PosteriorMeasure, Probabilities, Summary
@@ -48,6 +48,7 @@ class SegmentMeans(BestArmMode):
     """
 
     __slots__ = ("means", "segments")
+    by_arm = (("means", 1),)
 
     def __init__(
         self, arms: Sequence[Hashable], segments: Mapping[Hashable, int], means: FloatArray
@@ -56,11 +57,6 @@ class SegmentMeans(BestArmMode):
 
     def _scores(self, x: Any) -> FloatArray:
         return np.asarray(self.means[self.segments.get(x, 0)])
-
-    def retire(self, arm: Hashable) -> None:
-        """Remove the arm, so that this mode no longer pulls it."""
-        others = [k for k, a in enumerate(self.arms) if a != arm]
-        self.arms, self.means = tuple(self.arms[k] for k in others), self.means[:, others]
 
     def __repr__(self) -> str:
         return f"SegmentMeans({len(self.arms)} arms, {len(self.segments)} segments)"
@@ -116,10 +112,7 @@ class PooledBelief(Tempered, HasArms[SegmentMeans]):
 
     def _after_copy(self) -> None:
         super()._after_copy()
-        pools = self._pools
-        names = ("evidence", "w", "shared", "rows", "proper")
-        scratch = {name: getattr(pools, name).copy() for name in names}
-        self._pools = pools._replace(statistics=self._statistics, **scratch)
+        self._pools = with_statistics(self._pools, self._statistics)
         self._drawn = self._drawn.copy()
 
     @property
@@ -380,10 +373,7 @@ class Pooled:
 
     def settings(self) -> dict[str, Any]:
         """Return the kind of the bandit and its arms; it has no prior."""
-        kind = kind_of(self.problem)
-        if kind is None:
-            raise MissingCapability(f"{self.problem!r} cannot be stored: its family is code")
-        return {"problem": kind.name, "arms": list(self.problem.labels)}
+        return {"problem": stored_name(self.problem), "arms": list(self.problem.labels)}
 
     def changing(self, **options: Any) -> Any:
         """Raise MissingCapability: segments that change are not supported."""

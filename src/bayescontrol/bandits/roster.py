@@ -9,7 +9,7 @@ from abc import abstractmethod
 from collections.abc import Hashable, Iterable, Sequence
 from copy import copy
 from types import SimpleNamespace
-from typing import Any, Generic, TypeAlias, TypeVar
+from typing import Any, ClassVar, Generic, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -31,6 +31,8 @@ class BestArmMode:
     __slots__ = ("arms",)
 
     arms: tuple[Any, ...]
+    #: The arrays with an entry for each arm, and the axis of the arms.
+    by_arm: ClassVar[tuple[tuple[str, int], ...]] = ()
 
     @abstractmethod
     def _scores(self, x: Any) -> FloatArray:
@@ -51,9 +53,13 @@ class BestArmMode:
         best = self._best_arms(x)
         return dict.fromkeys(best, 1.0 / len(best))
 
-    @abstractmethod
     def retire(self, arm: Hashable) -> None:
         """Remove the arm, so that this mode no longer pulls it."""
+        others = [k for k, a in enumerate(self.arms) if a != arm]
+        self.arms = tuple(self.arms[k] for k in others)
+        for name, axis in self.by_arm:
+            if (values := getattr(self, name)) is not None:
+                setattr(self, name, values.take(others, axis))
 
 
 M = TypeVar("M", bound=BestArmMode)

@@ -27,9 +27,9 @@ from bayescontrol._arrays import ArrayLike, Arrays, FloatArray, IntArray, as_int
 from bayescontrol._mode_queries import observed_part
 from bayescontrol._support.saved import (
     Array,
+    ArrayGroup,
     Cache,
     Copied,
-    Field,
     Fixed,
     FixedPart,
     Part,
@@ -222,18 +222,6 @@ class State(Saved):
         vars(self).update(vars(new))
 
 
-class _WindowStart(Field):
-    """The saved `State` at the start of the window, from which late answers are computed."""
-
-    def save(self, owner: Any, arrays: Arrays) -> None:
-        """Add the arrays of the oldest saved state; their names begin with `self.name`."""
-        arrays |= with_prefix(self.name, owner._saved[0])
-
-    def read(self, owner: Any, arrays: Arrays) -> Arrays:
-        """Return the arrays of that state."""
-        return part_of(arrays, self.name)
-
-
 class DecisionClock(Saved):
     """Base of beliefs in which time counts decisions; each decision has at most one answer."""
 
@@ -285,7 +273,7 @@ class ChangePointBelief(DecisionClock):
     format_name: ClassVar[str] = "ChangePointBelief"
     #: A saved belief is the start of the window and its events, from which `load` continues.
     saved_fields = declare(
-        _WindowStart("saved/", lambda belief: belief._saved[0]),
+        ArrayGroup("saved/", lambda belief: belief.window_start),
         FixedPart("prior/", "prior"),
         Part("drawn_from/", "_drawn_from", blank=lambda belief: belief.prior.copy()),
         Fixed(

@@ -68,6 +68,7 @@ class LinearWeights(BestArmMode):
     """
 
     __slots__ = ("schema", "weights")
+    by_arm = (("weights", 0),)
 
     def __init__(
         self, arms: Sequence[Hashable], weights: FloatArray, schema: Schema | None = None
@@ -82,11 +83,6 @@ class LinearWeights(BestArmMode):
     def _scores(self, x: ArrayLike) -> FloatArray:
         v = scale_for_comparison(as_context(x, self.weights.shape[1], self.schema))
         return np.array([kernels.regression.dot(v, w) for w in self.weights])
-
-    def retire(self, arm: Hashable) -> None:
-        """Remove the arm, so that this mode no longer pulls it."""
-        others = [k for k, a in enumerate(self.arms) if a != arm]
-        self.arms, self.weights = tuple(self.arms[k] for k in others), self.weights[others]
 
     def __repr__(self) -> str:
         arms, features = self.weights.shape
@@ -480,10 +476,6 @@ class SharedWeights(BestArmMode):
 
     def __init__(self, arms: Sequence[Hashable], phi: FeatureMap, weights: FloatArray) -> None:
         self.arms, self.phi, self.weights = tuple(arms), phi, weights
-
-    def retire(self, arm: Hashable) -> None:
-        """Remove the arm, so that this mode no longer pulls it."""
-        self.arms = tuple(a for a in self.arms if a != arm)
 
     def _scores(self, x: Any) -> FloatArray:
         w = self.weights
