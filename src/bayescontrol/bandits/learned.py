@@ -17,6 +17,7 @@ import numpy as np
 from bayescontrol import kernels
 from bayescontrol._arrays import ArrayLike, FloatArray, IntArray, as_numbers
 from bayescontrol._mode_queries import has
+from bayescontrol._support.values import format_text
 from bayescontrol.bandits.arms import ArmsBelief, arms_loop
 from bayescontrol.bandits.changing_learned import Given
 from bayescontrol.bandits.family import (
@@ -162,7 +163,7 @@ class Learned(Family):
 
     def format_text(self) -> str:
         """The name of the family in stored data, which is part of the format."""
-        return f"Learned({self.fixed.format_text()})"
+        return f"Learned({format_text(self.fixed)})"
 
     def __repr__(self) -> str:
         return f"Learned({self.fixed!r})"
