@@ -10,7 +10,7 @@ No base class is needed anywhere: an object with the right methods is a mode.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar, Final, NamedTuple, Protocol, TypeVar
+from typing import Any, ClassVar, Final, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from bayescontrol._arrays import Arrays, FloatArray
 from bayescontrol.seeding import Stream
@@ -36,6 +36,8 @@ class _Missing:
         return "MISSING"  # a copy is the same object
 
 
+#: Probabilities by action, or by observation.
+Probabilities: TypeAlias = dict[Any, float]
 #: The observation of a step whose observation was lost: `agent.observe(a, MISSING)`.
 MISSING: Final = _Missing()
 
@@ -258,13 +260,17 @@ class PosteriorMeasure(NamedTuple):
     note: str = ""
 
 
+#: Plain numbers for each arm, mode or parameter, by name: {"red": {"mean": 0.5, "count": 3}}.
+Summary: TypeAlias = dict[str, dict[str, Any]]
+
+
 class PosteriorSummary(Protocol):
     """The posterior in a few plain numbers, by the names of arms, modes or parameters."""
 
     #: None if the numbers are probabilities of modes.
     posterior_measure: ClassVar[PosteriorMeasure | None]
 
-    def posterior_summary(self) -> dict[str, dict[str, Any]]: ...
+    def posterior_summary(self) -> Summary: ...
 
 
 # -- capabilities of anything with state -------------------------------------------------

@@ -11,6 +11,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from bayescontrol.errors import MissingCapability
+
 
 @dataclass(frozen=True)
 class SettingDoc:
@@ -80,6 +82,14 @@ def kind_of(problem: object) -> ModelKind | None:
         declared = vars(type(getattr(problem, declared["model_part"])))
     kind: ModelKind | None = declared.get("model_kind")
     return kind
+
+
+def stored_name(problem: object) -> str:
+    """Return the name of a problem's kind; raise MissingCapability if it has none."""
+    kind = kind_of(problem)
+    if kind is None:
+        raise MissingCapability(f"{problem!r} cannot be stored: its settings are code")
+    return kind.name
 
 
 #: Settings that several kinds share.

@@ -96,17 +96,17 @@ class Field:
             return self.source or self.name
         return self.name.rstrip("/").rpartition("/")[2]
 
-    def value(self, owner: Any) -> Any:
+    def value(self, owner: object) -> Any:
         """Return the value that the object has now."""
         if isinstance(self.source, str):
             return getattr(owner, self.source or self.name)
         return self.source(owner)
 
-    def save(self, owner: Any, arrays: Arrays) -> None:
+    def save(self, owner: object, arrays: Arrays) -> None:
         """Add the named arrays of this field."""
         raise NotImplementedError
 
-    def read(self, owner: Any, arrays: Arrays) -> Any:
+    def read(self, owner: object, arrays: Arrays) -> Any:
         """Return the saved value; raise IncompatibleState if it does not fit the object."""
         raise NotImplementedError
 
@@ -123,11 +123,11 @@ class Fixed(Field):
     def __post_init__(self) -> None:
         self.setting = self.setting or self.name.rpartition("/")[2]
 
-    def save(self, owner: Any, arrays: Arrays) -> None:
+    def save(self, owner: object, arrays: Arrays) -> None:
         """Add the setting."""
         arrays[self.name] = _pack_setting(self.setting, self.value(owner))
 
-    def read(self, owner: Any, arrays: Arrays) -> Any:
+    def read(self, owner: object, arrays: Arrays) -> Any:
         """Raise IncompatibleState, with both values, unless the setting is the same."""
         _require_same(owner, self.setting, self.value(owner), arrays[self.name])
         return self.value(owner)
@@ -140,7 +140,7 @@ def _pack_setting(setting: str, value: object) -> AnyArray:
     return pack(value, f"the setting {setting}")
 
 
-def _require_same(owner: Any, setting: str, value: Any, saved_array: AnyArray) -> None:
+def _require_same(owner: object, setting: str, value: object, saved_array: AnyArray) -> None:
     """Raise IncompatibleState unless `value`, which the owner has, is equal to the saved one."""
     saved, mine = np.asarray(saved_array), _pack_setting(setting, value)
     same = saved.dtype.kind == mine.dtype.kind and np.array_equal(saved, mine)
@@ -156,11 +156,11 @@ def _require_same(owner: Any, setting: str, value: Any, saved_array: AnyArray) -
 class FixedPart(Field):
     """Another object whose saved arrays must all be the same; `name` is their prefix."""
 
-    def save(self, owner: Any, arrays: Arrays) -> None:
+    def save(self, owner: object, arrays: Arrays) -> None:
         """Add the arrays of the part."""
         arrays |= with_prefix(self.name, self.value(owner).save())
 
-    def read(self, owner: Any, arrays: Arrays) -> Any:
+    def read(self, owner: object, arrays: Arrays) -> Any:
         """Raise IncompatibleState, with both values, unless the part is the same."""
         for name, mine in self.value(owner).save().items():
             _require_same(owner, name, mine, arrays[self.name + name])
@@ -189,12 +189,12 @@ class Array(Field):
     def __post_init__(self) -> None:
         self.copied = not self.shared and isinstance(self.source, str)
 
-    def save(self, owner: Any, arrays: Arrays) -> None:
+    def save(self, owner: object, arrays: Arrays) -> None:
         """Add a copy of the array."""
         if (value := self.value(owner)) is not None:
             arrays[self.name] = np.array(value)
 
-    def read(self, owner: Any, arrays: Arrays) -> Any:
+    def read(self, owner: object, arrays: Arrays) -> Any:
         """Return a copy of the saved array; a list if the object has a list."""
         mine = self.value(owner)
         if mine is None:
@@ -208,6 +208,18 @@ class Array(Field):
         return array.tolist() if isinstance(mine, list) else array.copy()
 
 
+class ArrayGroup(Field):
+    """Named arrays of any shape; `name` is the prefix of their names."""
+
+    def save(self, owner: object, arrays: Arrays) -> None:
+        """Add the arrays."""
+        arrays |= with_prefix(self.name, self.value(owner))
+
+    def read(self, owner: object, arrays: Arrays) -> Arrays:
+        """Return the saved arrays, without the prefix."""
+        return part_of(arrays, self.name)
+
+
 @dataclass(eq=False)
 class Number(Field):
     """An integer or a float: finite unless `finite` is False, and at least `least`."""
@@ -216,11 +228,11 @@ class Number(Field):
     finite: bool = True
     least: float = -math.inf
 
-    def save(self, owner: Any, arrays: Arrays) -> None:
+    def save(self, owner: object, arrays: Arrays) -> None:
         """Add the number as an array without axes."""
         arrays[self.name] = np.array(self.value(owner))
 
-    def read(self, owner: Any, arrays: Arrays) -> Any:
+    def read(self, owner: object, arrays: Arrays) -> Any:
         """Return the saved number."""
         dtype = np.array(self.value(owner)).dtype
         number = checked_array(arrays, self.name, dtype, (), finite=self.finite).item()
@@ -263,11 +275,11 @@ class Plain(Field):
     _: KW_ONLY
     copied: bool = False
 
-    def save(self, owner: Any, arrays: Arrays) -> None:
+    def save(self, owner: object, arrays: Arrays) -> None:
         """Add the value as an array."""
         arrays[self.name] = pack(self.value(owner), self.what or f"the {self.name}")
 
-    def read(self, owner: Any, arrays: Arrays) -> Any:
+    def read(self, owner: object, arrays: Arrays) -> Any:
         """Return the saved value."""
         return unpack(np.asarray(arrays[self.name]))
 
@@ -287,7 +299,7 @@ class Part(Field):
     in_place: bool = False
     blank: Callable[[Any], Any] | None = None
 
-    def save(self, owner: Any, arrays: Arrays) -> None:
+    def save(self, owner: object, arrays: Arrays) -> None:
         """Add the arrays of the part."""
         part = self.value(owner)
         if part is None and self.blank is not None:
@@ -296,7 +308,7 @@ class Part(Field):
             raise MissingCapability(f"{part!r} cannot be saved: it has no save and load")
         arrays |= with_prefix(self.name, part.save())
 
-    def read(self, owner: Any, arrays: Arrays) -> Any:
+    def read(self, owner: object, arrays: Arrays) -> Any:
         """Return a part with the saved state; the present part does not change."""
         saved = part_of(arrays, self.name)
         if self.blank is not None and not saved:
@@ -311,12 +323,12 @@ class Parts(Field):
 
     copied = nested = True
 
-    def save(self, owner: Any, arrays: Arrays) -> None:
+    def save(self, owner: object, arrays: Arrays) -> None:
         """Add the arrays of all parts."""
         for i, part in enumerate(self.value(owner)):
             arrays |= with_prefix(f"{self.name}{i}/", part.save())
 
-    def read(self, owner: Any, arrays: Arrays) -> Any:
+    def read(self, owner: object, arrays: Arrays) -> Any:
         """Return parts with the saved states; the present parts do not change."""
         parts = _deep_copy(self.value(owner))
         for i, part in enumerate(parts):

@@ -67,9 +67,9 @@ def format_name(cls: type, default: str) -> str:
 
 
 def format_text(value: object) -> str:
-    """Return the text of a value in stored data: its `format_text()`, or its repr.
+    """Return the text of a value in stored data: its `format_text`, or its repr.
 
-    Subclasses do not inherit `format_text`.
+    A class declares `format_text` as a text or a method. Subclasses do not inherit it.
 
     >>> class Prior:
     ...     def format_text(self): return "Prior(scale=2)"
@@ -77,7 +77,9 @@ def format_text(value: object) -> str:
     ('Prior(scale=2)', '(1, 2)')
     """
     declared = vars(type(value)).get("format_text")
-    return repr(value) if declared is None else str(declared(value))
+    if declared is None:
+        return repr(value)
+    return declared if isinstance(declared, str) else str(declared(value))
 
 
 def distinct_texts(values: Iterable[Any]) -> dict[Any, str]:

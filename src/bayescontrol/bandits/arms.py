@@ -22,12 +22,12 @@ from bayescontrol._support.display import summary_html
 from bayescontrol._support.names import Names
 from bayescontrol._support.saved import Array, Copied, Fixed, damaged, declare
 from bayescontrol._support.temperature import Tempered
-from bayescontrol._support.values import distinct_texts, format_text
+from bayescontrol._support.values import format_text
 from bayescontrol.bandits.best_arm import Mixture
 from bayescontrol.bandits.family import BestArm, Family, FiniteRewards, Intervals, same_family
 from bayescontrol.bandits.roster import Arms, BestArmMode, HasArms, Roster
 from bayescontrol.errors import BadEvidence, IncompatibleState, InvalidTable, MissingCapability
-from bayescontrol.protocols import PosteriorMeasure
+from bayescontrol.protocols import PosteriorMeasure, Probabilities, Summary
 from bayescontrol.record import Record
 from bayescontrol.schedules import every_step
 from bayescontrol.seeding import Stream, StreamLike, state_of
@@ -42,11 +42,16 @@ class MeanRewards(BestArmMode):
     >>> from bayescontrol import Stream
     >>> MeanRewards(("red", "blue"), np.array([0.2, 0.7])).act(None, Stream(0))
     'blue'
-    >>> MeanRewards(("red", "blue"), np.ones(2), logs=np.array([3.0, 2.0])).act(None, Stream(0))
+    >>> mode = MeanRewards(("red", "blue"), np.ones(2), logs=np.array([3.0, 2.0]))
+    >>> mode.act(None, Stream(0))
     'red'
+    >>> mode.retire("red")
+    >>> mode.act(None, Stream(0))
+    'blue'
     """
 
     __slots__ = ("logs", "means")
+    by_arm = (("means", 0), ("logs", 0))
 
     def __init__(
         self, arms: Sequence[Hashable], means: FloatArray, logs: FloatArray | None = None
@@ -58,19 +63,6 @@ class MeanRewards(BestArmMode):
 
     def __repr__(self) -> str:
         return f"MeanRewards({_format_means(self.arms, self.means)})"
-
-    def retire(self, arm: Hashable) -> None:
-        """Remove the arm, so that this mode no longer pulls it.
-
-        >>> from bayescontrol import Stream
-        >>> mode = MeanRewards(("red", "blue"), np.array([0.2, 0.7]))
-        >>> mode.retire("blue")
-        >>> mode.act(None, Stream(0))
-        'red'
-        """
-        others = [k for k, a in enumerate(self.arms) if a != arm]
-        self.arms, self.means = tuple(self.arms[k] for k in others), self.means[others]
-        self.logs = None if self.logs is None else self.logs[others]
 
 
 def _format_means(arms: Iterable[Any], means: FloatArray) -> str:
@@ -308,7 +300,7 @@ class ArmsBelief(Tempered, HasArms[MeanRewards]):
 
     # -- queries -----------------------------------------------------------------------------
 
-    def action_probabilities(self, x: Any = None) -> dict[Any, float]:
+    def action_probabilities(self, x: Any = None) -> Probabilities:
         """P(a | âo_<t) = P(m_a is the largest | âo_<t), by quadrature."""
         return dict(zip(self.arms, self.best(self.marginals(x)).tolist(), strict=True))
 
@@ -325,7 +317,7 @@ class ArmsBelief(Tempered, HasArms[MeanRewards]):
             )
         return self.family.best(rows) if mixture is None else self.family.best(rows, mixture)
 
-    def predictive(self, x: Any, a: Any) -> dict[Any, float]:
+    def predictive(self, x: Any, a: Any) -> Probabilities:
         """Return P(o | âo_<t â_t) for every reward o; needs a family with finitely many rewards."""
         if not has(self.family, FiniteRewards):
             raise MissingCapability(
@@ -342,19 +334,17 @@ class ArmsBelief(Tempered, HasArms[MeanRewards]):
         """The parameters of every arm, one row each; `family.columns` names the columns."""
         return self._rows.copy()
 
-    def posterior_summary(self) -> dict[str, dict[str, Any]]:
+    def posterior_summary(self) -> Summary:
         """Return the mean reward, the pulls and the posterior row of every arm.
 
         >>> from bayescontrol import BernoulliBandit
         >>> BernoulliBandit(["red"]).belief().posterior_summary()
         {'red': {'mean': 0.5, 'count': 0, 'alpha': 1.0, 'beta': 1.0}}
         """
-        names, columns, pulls = distinct_texts(self.labels), self.family.columns, self.pulls
-        means = self.family.expected(self._rows).tolist()
-        return {
-            names[arm]: {"mean": mean, "count": pulls[arm], **dict(zip(columns, row, strict=True))}
-            for arm, mean, row in zip(self.labels, means, self._rows.tolist(), strict=True)
-        }
+        summary = self._summary(self._means().tolist())
+        for of_arm, row in zip(summary.values(), self._rows.tolist(), strict=True):
+            of_arm |= dict(zip(self.family.columns, row, strict=True))
+        return summary
 
     def mean_intervals(self, tails: FloatArray) -> FloatArray:
         """Return quantiles of every arm's mean reward, shape (arms, tails); NaN if unknown."""
@@ -373,8 +363,11 @@ class ArmsBelief(Tempered, HasArms[MeanRewards]):
 
     def expected(self) -> dict[Any, float]:
         """E[r | âo_<t] of every active arm."""
-        means = self.family.expected(self._rows[self._roster.active])
-        return dict(zip(self.arms, means.tolist(), strict=True))
+        return dict(zip(self.arms, self._means()[self._roster.active].tolist(), strict=True))
+
+    def _means(self) -> FloatArray:
+        """E[r | âo_<t] of every arm; NaN or ∞ where it does not exist."""
+        return self.family.expected(self._rows)
 
     @property
     def prior(self) -> FloatArray:

@@ -6,9 +6,7 @@ By default all arms change together. With `per_arm`, each arm has starts and haz
 the arms are independent.
 """
 
-from abc import abstractmethod
 from collections.abc import Hashable, Sequence
-from operator import index
 from types import SimpleNamespace
 from typing import Any, ClassVar
 
@@ -17,16 +15,21 @@ import numpy as np
 from bayescontrol import kernels
 from bayescontrol._arrays import Arrays, FloatArray, IntArray
 from bayescontrol._support.saved import Parts, Plain, damaged, declare
-from bayescontrol._support.values import distinct_texts, pack
+from bayescontrol._support.values import pack
 from bayescontrol.bandits.arms import ArmsBelief, MeanRewards, arms_loop
 from bayescontrol.bandits.best_arm import Mixture
 from bayescontrol.bandits.contexts.belief import LinearBelief, LinearWeights
 from bayescontrol.bandits.contexts.regression import Prior
-from bayescontrol.bandits.family import TAILS, mixed_quantiles
+from bayescontrol.bandits.family import QUANTILE_GRID, mixed_quantiles
 from bayescontrol.bandits.roster import HasArms, Roster
-from bayescontrol.beliefs.change_points import ArraySegments, ChangePointBelief, Event
+from bayescontrol.beliefs.change_points import (
+    ArraySegments,
+    ChangePointBelief,
+    DecisionClock,
+    Event,
+)
 from bayescontrol.errors import BadEvidence, InvalidPrior
-from bayescontrol.protocols import MISSING, PosteriorMeasure
+from bayescontrol.protocols import PosteriorMeasure, Probabilities, Summary
 from bayescontrol.seeding import Stream, StreamLike
 
 
@@ -148,11 +151,11 @@ class ChangingArmsBelief(ChangePointBelief, HasArms[Any]):
             belief.use_roster(self._roster)
         return components
 
-    def action_probabilities(self, x: Any = None) -> dict[Any, float]:
+    def action_probabilities(self, x: Any = None) -> Probabilities:
         """P(a | âo_<t) = Σ_s P(s | âo_<t) P(arm a is the best | s)."""
         return self.average(lambda belief: belief.action_probabilities(x))
 
-    def predictive(self, x: Any, a: Any) -> dict[Any, float]:
+    def predictive(self, x: Any, a: Any) -> Probabilities:
         """P(o | âo_<t â_t) for every reward o, if there are finitely many."""
         return self.average(lambda belief: belief.predictive(x, a))
 
@@ -162,14 +165,12 @@ class ChangingArmsBelief(ChangePointBelief, HasArms[Any]):
 
     def mean_quantiles(self, tails: FloatArray, x: object = None) -> dict[Hashable, FloatArray]:
         """Return quantiles of the mean reward of every active arm: F = Σ_s P(s | âo_<t) F_s."""
-        segments = [(p, belief.mean_quantiles(TAILS, x)) for p, belief in self.components()]
-        return {a: mixed_quantiles([(p, q[a]) for p, q in segments], tails) for a in self.arms}
+        given = [(p, belief.mean_quantiles(QUANTILE_GRID, x)) for p, belief in self.components()]
+        return {a: mixed_quantiles([(p, q[a]) for p, q in given], tails) for a in self.arms}
 
-    def posterior_summary(self) -> dict[str, dict[str, Any]]:
+    def posterior_summary(self) -> Summary:
         """Return the mean and the number of rewards of every arm."""
-        means, pulls = self.posterior_means(), self.pulls
-        names = distinct_texts(self.labels).items()
-        return {name: {"mean": means[name], "count": pulls[arm]} for arm, name in names}
+        return self._summary(self.posterior_means().values())
 
     # -- for compiled loops --------------------------------------------------------------------
 
@@ -280,23 +281,25 @@ class ChangingArmsBelief(ChangePointBelief, HasArms[Any]):
         super()._check_state(new)
 
 
-class JoinedFilters(HasArms[Any]):
-    """Base of beliefs that consist of `_parts`, changing beliefs with the same clock."""
+class ManyFilters(DecisionClock, HasArms[Any]):
+    """Base of beliefs that consist of filters with a common clock, such as one for each arm."""
 
     posterior_measure: ClassVar[PosteriorMeasure | None] = PosteriorMeasure("mean reward", "reward")
 
+    #: The filters: changing beliefs.
     _parts: list[Any]
     #: A static belief, which checks events.
     prior: Any
-
-    @abstractmethod
-    def take_event(self, event: Event | None, decision: int | None = None) -> None:
-        """Learn the event of a decision, by default the current one; None: its reward is lost."""
 
     def _event(self, x: Any, a: Any, o: Any) -> Event:
         """Return a valid event as (x, row of arm a, reward), or raise an error."""
         event: Event = self.prior.row_event(x, self.place(a), o)
         return event
+
+    def answer(self, decision: int, x: Any, a: Any, o: Any) -> None:
+        """Learn the reward of one of the last `window` decisions; `MISSING` if it was lost."""
+        self.place(a)  # raises an error if there is no such arm
+        super().answer(decision, x, a, o)
 
     @property
     def decision(self) -> int:
@@ -306,7 +309,8 @@ class JoinedFilters(HasArms[Any]):
     @property
     def open_decisions(self) -> tuple[int, ...]:
         """The decisions that wait for an answer which would not come too late."""
-        return tuple(self._parts[0].open_decisions)
+        waiting: tuple[int, ...] = self._parts[0].open_decisions
+        return waiting
 
     @property
     def window(self) -> int:
@@ -315,7 +319,7 @@ class JoinedFilters(HasArms[Any]):
 
     @property
     def most_starts(self) -> int:
-        """The largest number of starts."""
+        """The largest number of starts of a filter."""
         return int(self._parts[0].most_starts)
 
     def begin(self) -> None:
@@ -323,29 +327,16 @@ class JoinedFilters(HasArms[Any]):
         for part in self._parts:
             part.begin()
 
-    def observe(self, x: Any, a: Any, o: Any) -> None:
-        """Learn the reward of the current decision. An error leaves the belief unchanged."""
-        self.take_event(self._event(x, a, o))
-
-    def skip(self, x: Any, a: Any) -> None:
-        """Close the current decision without an answer; it may still come late."""
-        self.take_event(None)
-
-    def answer(self, decision: int, x: Any, a: Any, o: Any) -> None:
-        """Learn the reward of one of the last `window` decisions; `MISSING` if it was lost."""
-        self.place(a)  # raises an error if there is no such arm
-        self.take_event(None if o is MISSING else self._event(x, a, o), index(decision))
-
     def observed_part(self, o: Any) -> Any:
         """Return the reward in o: the part that `log_predictive` covers."""
         return self._parts[0].observed_part(o)
 
-    def merge(self, other: Any) -> None:
+    def merge(self, other: object) -> None:
         """Raise IncompatibleState: the belief depends on the order of the observations."""
         self._parts[0].merge(other)
 
 
-class PerArmBelief(JoinedFilters):
+class PerArmBelief(ManyFilters):
     """P(h_a, s_a, m_a | âo_<t) for arms that change independently of each other.
 
     `parts` are changing beliefs with one arm each. At every decision time goes on for all of them.
@@ -361,6 +352,7 @@ class PerArmBelief(JoinedFilters):
     saved_fields = declare(Parts("", "_parts"))
 
     format_name: ClassVar[str] = "PerArmBelief"
+
     _parts: list[ChangingArmsBelief]
 
     def __init__(self, parts: Sequence[ChangingArmsBelief]) -> None:
@@ -443,11 +435,11 @@ class PerArmBelief(JoinedFilters):
         """ln P(o | âo_<t â_t); a density if observations are continuous."""
         return self._parts[self.place(a)].log_predictive(x, a, o)
 
-    def predictive(self, x: Any, a: Any) -> dict[Any, float]:
+    def predictive(self, x: Any, a: Any) -> Probabilities:
         """P(o | âo_<t â_t) for every reward o, if there are finitely many."""
         return self._parts[self.place(a)].predictive(x, a)
 
-    def action_probabilities(self, x: Any = None) -> dict[Any, float]:
+    def action_probabilities(self, x: Any = None) -> Probabilities:
         """P(a | âo_<t): the posterior of each arm is a mixture over its starts.
 
         P(a) = ∫ f_a(m) Π_{b≠a} F_b(m) dm, with f_a = Σ_s P(s_a = s | âo_<t) f_{a,s}.
@@ -467,11 +459,11 @@ class PerArmBelief(JoinedFilters):
         """Return quantiles of the mean reward of every active arm."""
         return {a: self._parts[self.place(a)].mean_quantiles(tails, x)[a] for a in self.arms}
 
-    def posterior_summary(self) -> dict[str, dict[str, Any]]:
+    def posterior_summary(self) -> Summary:
         """Return the mean and the number of rewards of every arm."""
-        names = distinct_texts(self.labels).values()
-        summaries = (next(iter(part.posterior_summary().values())) for part in self._parts)
-        return dict(zip(names, summaries, strict=True))
+        return self._summary(
+            mean for part in self._parts for mean in part.posterior_means().values()
+        )
 
     def add(self, arm: Hashable, prior: Prior | None = None) -> None:
         """Add an arm with its prior; the other arms do not change.

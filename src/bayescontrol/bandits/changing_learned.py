@@ -36,25 +36,23 @@ from bayescontrol import kernels
 from bayescontrol._arrays import Arrays, FloatArray, IntArray
 from bayescontrol._support.saved import (
     Array,
+    ArrayGroup,
     Copied,
-    Field,
     Fixed,
     Plain,
     damaged,
     declare,
-    part_of,
-    with_prefix,
 )
 from bayescontrol._support.temperature import with_temperature
-from bayescontrol._support.values import distinct_texts
 from bayescontrol.bandits.arms import MeanRewards
-from bayescontrol.bandits.changing import ChangingArmsBelief, JoinedFilters, PerArmBelief
+from bayescontrol.bandits.changing import ChangingArmsBelief, ManyFilters, PerArmBelief
 from bayescontrol.bandits.contexts.belief import LinearBelief, LinearWeights
-from bayescontrol.bandits.family import TAILS, mixed_quantiles
+from bayescontrol.bandits.family import QUANTILE_GRID, mixed_log, mixed_quantiles
 from bayescontrol.bandits.roster import Roster
 from bayescontrol.beliefs.change_points import Event
 from bayescontrol.beliefs.changing_problem import Changing
 from bayescontrol.errors import InvalidPrior
+from bayescontrol.protocols import Probabilities, Summary
 from bayescontrol.seeding import StreamLike, state_of
 
 #: Binary logarithms of the noise of rewards, in units of the first rewards: noise and spread of the
@@ -101,21 +99,7 @@ def unit_of(rewards: Sequence[float], centred: bool) -> tuple[float, float] | No
     return location, math.ldexp(1.0, exponent - (mantissa < math.sqrt(0.5)))
 
 
-class _Filters(Field):
-    """The filters. Their arrays have the same names and shapes, and are saved as one array."""
-
-    def save(self, owner: Any, arrays: Arrays) -> None:
-        """Add the arrays; `name` is their prefix, and the first axis is the filter."""
-        parts = [part.save() for part in owner._parts]
-        stacked = {name: np.stack([part[name] for part in parts]) for name in parts[0]}
-        arrays |= with_prefix(self.name, stacked)
-
-    def read(self, owner: Any, arrays: Arrays) -> Arrays:
-        """Return the arrays of all filters: the unit tells which priors they have."""
-        return part_of(arrays, self.name)
-
-
-class LearnedChangingBelief(JoinedFilters):
+class LearnedChangingBelief(ManyFilters):
     """P(h, s, m | âo_<t) for changing arms with learned hyperparameters h.
 
     >>> from bayescontrol import GaussianBandit
@@ -132,7 +116,7 @@ class LearnedChangingBelief(JoinedFilters):
         Fixed("temperature"),
         Array("unit", "_unit"),
         Array("used", "_used", shape=(None,)),
-        _Filters("filters/", lambda belief: belief._parts),
+        ArrayGroup("filters/", lambda belief: belief._saved_filters()),
         Copied("_parts", nested=True),
         Plain("drawn", lambda belief: belief._saved_mode(), "the mode drawn last"),
     )
@@ -305,13 +289,13 @@ class LearnedChangingBelief(JoinedFilters):
             return self._average(lambda part: part.hazards())
         return {a: self._average(lambda f: f.hazards()[a]) for a in self.labels}  # noqa: B023
 
-    def action_probabilities(self, x: Any = None) -> dict[Any, float]:
+    def action_probabilities(self, x: Any = None) -> Probabilities:
         """P(a | âo_<t) = Σ_h P(h | âo_<t) P(a | âo_<t, h); uniform until the unit is known."""
         if not self.is_known:
             return dict.fromkeys(self.arms, 1.0 / len(self))
         return self._average(lambda part: part.action_probabilities(x))
 
-    def predictive(self, x: Any, a: Any) -> dict[Any, float]:
+    def predictive(self, x: Any, a: Any) -> Probabilities:
         """P(o | âo_<t â_t) for every reward o, if there are finitely many."""
         return self._average(lambda part: part.predictive(x, a))
 
@@ -320,10 +304,8 @@ class LearnedChangingBelief(JoinedFilters):
         _, j, r = self._event(x, a, o)
         if not self.is_known:
             return 0.0
-        logs = np.array([part.log_predictive(x, self.labels[j], r) for part in self._parts])
-        largest = float(logs.max())
-        p = float(self._weights() @ np.exp(logs - largest))
-        return largest + math.log(p) - math.log(self._shown_unit)
+        logs = [part.log_predictive(x, self.labels[j], r) for part in self._parts]
+        return mixed_log(self._weights(), logs) - math.log(self._shown_unit)
 
     def expected(self, *x: Any) -> dict[Any, float]:
         """E[r | âo_<t] of every active arm, in context x if the arms have contexts."""
@@ -331,19 +313,18 @@ class LearnedChangingBelief(JoinedFilters):
 
     def mean_quantiles(self, tails: FloatArray, x: object = None) -> dict[Hashable, FloatArray]:
         """Return quantiles of the mean reward of every active arm: F = Σ_h P(h | âo_<t) F_h."""
-        given = self._weighted(lambda part: part.mean_quantiles(TAILS, x))
+        given = self._weighted(lambda part: part.mean_quantiles(QUANTILE_GRID, x))
         mixed = {a: mixed_quantiles([(w, q[a]) for w, q in given], tails) for a in self.arms}
         return {a: self._shown_unit * quantiles for a, quantiles in mixed.items()}
 
-    def posterior_summary(self) -> dict[str, dict[str, Any]]:
+    def posterior_summary(self) -> Summary:
         """Return the mean and the number of rewards of every arm."""
 
         def means(part: Any) -> dict[str, FloatArray]:
             return {k: np.array(v["mean"]) for k, v in part.posterior_summary().items()}
 
-        found, pulls = self._average(means, self._shown_unit), self.pulls
-        names = distinct_texts(self.labels).items()
-        return {name: {"mean": found[name].tolist(), "count": pulls[a]} for a, name in names}
+        averages = self._average(means, self._shown_unit).values()
+        return self._summary(mean.tolist() for mean in averages)
 
     # -- arms, merging and saving ------------------------------------------------------------------
 
@@ -377,6 +358,11 @@ class LearnedChangingBelief(JoinedFilters):
             return None
         values = mode.means if isinstance(mode, MeanRewards) else mode.weights
         return [list(mode.arms), values.tolist()]
+
+    def _saved_filters(self) -> Arrays:
+        """Return the arrays of all filters, which have the same names and shapes, as one array."""
+        saved = [part.save() for part in self._parts]
+        return {name: np.stack([arrays[name] for arrays in saved]) for name in saved[0]}
 
     def _check_state(self, new: SimpleNamespace) -> None:
         self.require_same_arms(new._roster)

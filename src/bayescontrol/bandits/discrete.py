@@ -79,6 +79,7 @@ class Bernoulli(Family):
 
     model_kind: ClassVar[FamilyKind] = _BERNOULLI
     kind = number("bernoulli")
+    format_text: ClassVar[str] = "Bernoulli()"
     columns = ("alpha", "beta")
     default = (1.0, 1.0)
 
@@ -120,10 +121,6 @@ class Bernoulli(Family):
     def for_segments(self) -> Learned:
         """Return the family with a prior that the segments of an arm share."""
         return Learned(self, POOLED_BETA, _totals)
-
-    def format_text(self) -> str:
-        """The name of the family in stored data, which is part of the format."""
-        return "Bernoulli()"
 
 
 def _totals(counts: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -23,7 +23,7 @@ from bayescontrol._support.description import (
     ModelKind,
     SettingDoc,
     SizeLimit,
-    kind_of,
+    stored_name,
 )
 from bayescontrol._support.names import Names
 from bayescontrol._support.saved import Fixed, declare
@@ -35,7 +35,7 @@ from bayescontrol.bandits.roster import Arms
 from bayescontrol.beliefs.draws import DrawsBelief
 from bayescontrol.errors import InvalidPrior, MissingCapability, counted
 from bayescontrol.kernels.families import number
-from bayescontrol.protocols import PosteriorMeasure
+from bayescontrol.protocols import PosteriorMeasure, Probabilities, Summary
 from bayescontrol.rule import ControlRule
 from bayescontrol.schedules import Schedule, every_step
 from bayescontrol.seeding import StreamLike
@@ -179,7 +179,7 @@ class ArmDrawsBelief(DrawsBelief):
         """All arms."""
         return tuple(self._rewards.names)
 
-    def action_probabilities(self, x: Any = None) -> dict[Any, float]:
+    def action_probabilities(self, x: Any = None) -> Probabilities:
         """P(a = j | âo_<t) = Σ_i w_i [j = arg max_k m_ik] of every arm; ties share w_i evenly."""
         is_best = self._draws == self._draws.max(1, keepdims=True)
         share = self.posterior() / is_best.sum(1)
@@ -195,7 +195,7 @@ class ArmDrawsBelief(DrawsBelief):
         w = self.posterior()
         return np.array([weighted_quantiles(m, w, tails) for m in self._draws.T])
 
-    def posterior_summary(self) -> dict[str, dict[str, Any]]:
+    def posterior_summary(self) -> Summary:
         """Return the mean reward of every arm."""
         texts = distinct_texts(self.labels)
         return {texts[arm]: {"mean": mean} for arm, mean in self.expected().items()}
@@ -244,6 +244,9 @@ class DrawsBandit:
         ),
     )
 
+    #: Whether the belief keeps events for `refit`, see `DrawsBelief`.
+    keep_events: ClassVar[bool] = True
+
     def __init__(
         self, problem: Any, draws: ArrayLike, log_weights: ArrayLike | None = None
     ) -> None:
@@ -260,11 +263,11 @@ class DrawsBandit:
             problem.family, problem.labels, draws, log_weights=log_weights
         ).draws
 
-    def belief(self, *, keep_events: bool = True) -> ArmDrawsBelief:
-        """Return the belief before any observation; `DrawsBelief` explains `keep_events`."""
+    def belief(self) -> ArmDrawsBelief:
+        """Return the belief before any observation."""
         return ArmDrawsBelief(
             self.problem.family, self.problem.labels, self.draws,
-            log_weights=self.log_weights, keep_events=keep_events,
+            log_weights=self.log_weights, keep_events=self.keep_events,
         )  # fmt: skip
 
     def agent(
@@ -280,12 +283,9 @@ class DrawsBandit:
 
     def settings(self) -> dict[str, Any]:
         """Return the kind and the settings of the bandit, the draws and the weights."""
-        kind = kind_of(self.problem)
-        if kind is None:
-            raise MissingCapability(f"{self.problem!r} cannot be stored: its settings are code")
         log_weights = None if self.log_weights is None else self.log_weights.tolist()
         return {
-            "problem": kind.name,
+            "problem": stored_name(self.problem),
             "settings": self.problem.settings(),
             "draws": self.draws.tolist(),
             "log_weights": log_weights,

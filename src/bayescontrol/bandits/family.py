@@ -23,8 +23,8 @@ from bayescontrol.seeding import Stream
 
 #: The largest reward that is a count: not every larger whole number is a double.
 LARGEST_COUNT: Final = 2.0**53
-#: The quantiles from which those of a mixture are interpolated.
-TAILS: Final = 1.0 / (1.0 + np.exp(np.linspace(12.0, -12.0, 401)))
+#: The probabilities at which quantiles are given, from which those of a mixture are interpolated.
+QUANTILE_GRID: Final = 1.0 / (1.0 + np.exp(np.linspace(12.0, -12.0, 401)))
 
 
 class TableRow(NamedTuple):
@@ -146,11 +146,30 @@ def mixed_quantiles(
 ) -> FloatArray:
     """Return the m with F(m) = p for each p of `tails`, where F = Σ_s p_s F_s.
 
-    A component is p_s with the quantiles of F_s at `TAILS`.
+    A component is p_s with the quantiles of F_s at `QUANTILE_GRID`.
     """
     m = np.unique(np.concatenate([q for _, q in components]))
-    F = np.sum([p * np.interp(m, q, TAILS, 0.0, 1.0) for p, q in components], axis=0)
+    F = np.sum([p * np.interp(m, q, QUANTILE_GRID, 0.0, 1.0) for p, q in components], axis=0)
     return np.asarray(np.interp(tails, F, m))
+
+
+def mixed_log(w: FloatArray, logs: Sequence[float]) -> float:
+    """Return ln Σ_s w_s exp(logs_s).
+
+    >>> mixed_log(np.array([0.5, 0.5]), [-1000.0, -1000.0])
+    -1000.0
+    """
+    largest = max(logs)
+    return largest + math.log(float(w @ np.exp(np.array(logs) - largest)))
+
+
+def mixed_predictive(w: FloatArray, given: Sequence[Mapping[float, float]]) -> dict[float, float]:
+    """Return Σ_s w_s P_s(r) of every reward r, from the probabilities `given` each s.
+
+    >>> mixed_predictive(np.array([0.5, 0.5]), [{0: 0.5, 1: 0.5}, {0: 0.0, 1: 1.0}])
+    {0: 0.25, 1: 0.75}
+    """
+    return {r: float(w @ [p[r] for p in given]) for r in given[0]}
 
 
 def parameter_rows(

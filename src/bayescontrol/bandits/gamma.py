@@ -91,6 +91,7 @@ class Poisson(Family):
 
     model_kind: ClassVar[FamilyKind] = _POISSON
     kind = number("poisson")
+    format_text: ClassVar[str] = "Poisson()"
     columns = ("a", "b")
     default = (1.0, 1.0)  # the mean reward is exponential with mean 1
 
@@ -126,10 +127,6 @@ class Poisson(Family):
         """Return the family with a prior that the segments of an arm share."""
         return Learned(self, POOLED_POISSON, _totals)
 
-    def format_text(self) -> str:
-        """The name of the family in stored data, which is part of the format."""
-        return "Poisson()"
-
 
 class Exponential(Family):
     """Rewards ≥ 0, exponential with mean m = 1/θ; the rates θ have Gamma(a, rate b) priors.
@@ -143,6 +140,7 @@ class Exponential(Family):
 
     model_kind: ClassVar[FamilyKind] = _EXPONENTIAL
     kind = number("exponential")
+    format_text: ClassVar[str] = "Exponential()"
     columns = ("a", "b")
     default = (2.0, 1.0)  # the expected mean reward is b / (a - 1) = 1
 
@@ -176,10 +174,6 @@ class Exponential(Family):
         from scipy import special
 
         return np.asarray(rows[:, 1:] / special.gammainccinv(rows[:, :1], tails))
-
-    def format_text(self) -> str:
-        """The name of the family in stored data, which is part of the format."""
-        return "Exponential()"
 
 
 def _totals(sums: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -191,6 +191,7 @@ class NormalGamma(_GaussianFamily):
 
     model_kind: ClassVar[FamilyKind] = _KIND
     kind = number("normal_gamma")
+    format_text: ClassVar[str] = "NormalGamma()"
     columns = ("mu", "kappa", "alpha", "beta")
     positive = ("kappa", "alpha", "beta")
     default = (0.0, 1.0, 1.0, 1.0)
@@ -264,10 +265,6 @@ class NormalGamma(_GaussianFamily):
                 beta1 + (beta2 - beta0) + 0.5 * (between - within) / kappa,
             ]
         )
-
-    def format_text(self) -> str:
-        """The name of the family in stored data, which is part of the format."""
-        return "NormalGamma()"
 
 
 def _totals(T: FloatArray) -> tuple[FloatArray, FloatArray]:

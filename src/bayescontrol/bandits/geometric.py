@@ -55,6 +55,7 @@ class Geometric(Family):
 
     model_kind: ClassVar[FamilyKind] = _KIND
     kind = number("geometric")
+    format_text: ClassVar[str] = "Geometric()"
     columns = ("alpha", "beta")
     default = (2.0, 1.0)  # the expected mean reward is β / (α - 1) = 1
 
@@ -92,10 +93,6 @@ class Geometric(Family):
 
         p = special.betainccinv(rows[:, :1], rows[:, 1:], tails)  # P(p ≥ this) is the tail
         return np.asarray((1.0 - p) / p)
-
-    def format_text(self) -> str:
-        """The name of the family in stored data, which is part of the format."""
-        return "Geometric()"
 
 
 class GeometricBandit(Bandit):

@@ -9,20 +9,28 @@ Drawing a mode draws h, then the mean reward of every arm from the conjugate pos
 its rewards, so feedback may come late and in any order, and beliefs merge.
 """
 
-import math
 from collections.abc import Callable, Hashable, Sequence
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar, Final, TypeVar
 
 import numpy as np
 
 from bayescontrol import kernels
 from bayescontrol._arrays import ArrayLike, FloatArray, IntArray, as_numbers
 from bayescontrol._mode_queries import has
+from bayescontrol._support.values import format_text
 from bayescontrol.bandits.arms import ArmsBelief, arms_loop
 from bayescontrol.bandits.changing_learned import Given
-from bayescontrol.bandits.family import TAILS, Family, FiniteRewards, mixed_quantiles
+from bayescontrol.bandits.family import (
+    QUANTILE_GRID,
+    Family,
+    FiniteRewards,
+    mixed_log,
+    mixed_predictive,
+    mixed_quantiles,
+)
 from bayescontrol.bandits.roster import Arms
 from bayescontrol.errors import BadEvidence, InvalidPrior, MissingCapability
+from bayescontrol.protocols import Probabilities
 from bayescontrol.seeding import Stream, StreamLike, state_of
 
 #: Hyperparameters with a smaller posterior probability are left out of P(a | past).
@@ -118,6 +126,25 @@ class Learned(Family):
         """Add the statistics."""
         return one + two
 
+    # -- mixtures: `w` are the probabilities of h, and `rows` those of one arm given each h --------
+
+    def mixed_predictive(self, w: FloatArray, rows: FloatArray) -> dict[float, float]:
+        """P(r | past) of every reward r; needs a family with finitely many rewards."""
+        if not has(self.fixed, FiniteRewards):
+            raise MissingCapability(
+                f"{self.fixed!r} pays infinitely many rewards: use `log_predictive(x, a, o)`"
+            )
+        return mixed_predictive(w, [self.fixed.predictive(row) for row in rows])
+
+    def mixed_log_predictive(self, w: FloatArray, rows: FloatArray, r: float) -> float:
+        """ln P(r | past); a density if rewards are continuous."""
+        return mixed_log(w, [self.fixed.log_predictive(row, r) for row in rows])
+
+    def mixed_quantiles(self, w: FloatArray, rows: FloatArray, tails: FloatArray) -> FloatArray:
+        """Return quantiles of the mean reward."""
+        quantiles = self.fixed.interval(rows, QUANTILE_GRID)
+        return mixed_quantiles(list(zip(w.tolist(), quantiles, strict=True)), tails)
+
     def action_probabilities(
         self, group: Any, rows: FloatArray, active: IntArray, temperature: float
     ) -> FloatArray:
@@ -136,7 +163,7 @@ class Learned(Family):
 
     def format_text(self) -> str:
         """The name of the family in stored data, which is part of the format."""
-        return f"Learned({self.fixed.format_text()})"
+        return f"Learned({format_text(self.fixed)})"
 
     def __repr__(self) -> str:
         return f"Learned({self.fixed!r})"
@@ -153,6 +180,16 @@ def with_prior(
     if is_learned("prior", prior):
         return Learned(fixed, grid, totals), arms, None
     return fixed, arms, prior
+
+
+G = TypeVar("G", "kernels.learned.Group", "kernels.learned.Pools")
+
+
+def with_statistics(arrays: G, statistics: FloatArray) -> G:
+    """Return the arrays with other statistics, and with copies of what is computed from them."""
+    fixed = ("kind", "constants", "grid", "statistics")
+    computed = {name: v.copy() for name, v in arrays._asdict().items() if name not in fixed}
+    return arrays._replace(statistics=statistics, **computed)
 
 
 class LearnedArmsBelief(ArmsBelief):
@@ -178,11 +215,6 @@ class LearnedArmsBelief(ArmsBelief):
 
     family: Learned
 
-    def __init__(
-        self, family: Learned, arms: Arms, prior: ArrayLike | None = None, *, screening: bool = True
-    ) -> None:
-        super().__init__(family, arms, prior, screening=False)
-
     def _refresh(self) -> None:
         super()._refresh()
         family, (arms, values) = self.family, (len(self._rows), len(self.family.grid))
@@ -201,11 +233,7 @@ class LearnedArmsBelief(ArmsBelief):
 
     def _after_copy(self) -> None:
         super()._after_copy()
-        group = self._group
-        scratch = {
-            name: getattr(group, name).copy() for name in ("evidence", "w", "shared", "rows")
-        }
-        self._group = group._replace(statistics=self._rows, **scratch)
+        self._group = with_statistics(self._group, self._rows)
         self._fields = tuple(self._group)
 
     def _why_not_screened(self) -> str | None:
@@ -233,8 +261,11 @@ class LearnedArmsBelief(ArmsBelief):
 
     # -- queries -------------------------------------------------------------------------------
 
-    def _rows_given_each(self, temperature: float = 1.0) -> FloatArray | None:
-        """Return the rows of all arms for each h, and compute P(h | past); None if improper."""
+    def _rows_given_each_h(self, temperature: float = 1.0) -> FloatArray | None:
+        """Return the rows of all arms for each h; None while the posterior is improper.
+
+        P(h | past) is computed first, and written to `_group.w`.
+        """
         group = self._group
         if not kernels.learned.weigh(group):
             return None
@@ -258,63 +289,46 @@ class LearnedArmsBelief(ArmsBelief):
         """Return what has been learned about the scale of the rewards; empty until it is proper."""
         return self.family.scales(self._group) if kernels.learned.weigh(self._group) else {}
 
-    def action_probabilities(self, x: Any = None) -> dict[Any, float]:
+    def action_probabilities(self, x: Any = None) -> Probabilities:
         """P(a | âo_<t) = Σ_h P(h | âo_<t) P(m_a is the largest | âo_<t, h), by quadrature."""
         T = self._temperature
-        rows = self._rows_given_each(T)
+        rows = self._rows_given_each_h(T)
         if rows is None:
             return dict.fromkeys(self.arms, 1.0 / len(self))
         best = self.family.action_probabilities(self._group, rows, self._roster.active, T)
         return dict(zip(self.arms, best.tolist(), strict=True))
 
-    def predictive(self, x: Any, a: Any) -> dict[Any, float]:
+    def predictive(self, x: Any, a: Any) -> Probabilities:
         """Return P(o | âo_<t â_t) for every reward o; needs a family with finitely many rewards."""
-        fixed, j, rows = self.family.fixed, self.place(a), self._rows_given_each()
-        if rows is None or not has(fixed, FiniteRewards):
-            raise MissingCapability(
-                f"{self.family!r} pays infinitely many rewards: use `log_predictive(x, a, o)`"
-            )
-        given = [fixed.predictive(row) for row in rows[:, j]]
-        return {o: float(self._group.w @ [p[o] for p in given]) for o in given[0]}
+        j, rows = self.place(a), self._rows_given_each_h()
+        if rows is None:  # Gaussian arms, for which `mixed_predictive` raises the error
+            rows = self._rows[None]
+        return self.family.mixed_predictive(self._group.w, rows[:, j])
 
     def log_predictive(self, x: Any, a: Any, o: Any) -> float:
         """ln P(o | âo_<t â_t); a density if rewards are continuous.
 
         It is 0 until the posterior is proper: the first rewards only set the scale.
         """
-        j, r, rows = self.place(a), self.family.reward(o), self._rows_given_each()
+        j, r, rows = self.place(a), self.family.reward(o), self._rows_given_each_h()
         if rows is None:
             return 0.0
-        logs = np.array([self.family.fixed.log_predictive(row, r) for row in rows[:, j]])
-        largest = float(logs.max())
-        return largest + math.log(float(self._group.w @ np.exp(logs - largest)))
+        return self.family.mixed_log_predictive(self._group.w, rows[:, j], r)
 
-    def _expected(self) -> FloatArray:
+    def _means(self) -> FloatArray:
         """E[r | âo_<t] of every arm; NaN where it does not exist."""
-        rows = self._rows_given_each()
+        rows = self._rows_given_each_h()
         if rows is None:
             return np.full(len(self._rows), np.nan)
         return np.asarray(self._group.w @ np.array([self.family.fixed.expected(R) for R in rows]))
 
-    def expected(self) -> dict[Any, float]:
-        """E[r | âo_<t] of every active arm."""
-        return dict(zip(self.arms, self._expected()[self._roster.active].tolist(), strict=True))
-
-    def posterior_summary(self) -> dict[str, dict[str, Any]]:
-        """Return the mean reward, the pulls and the statistics of every arm."""
-        summary = super().posterior_summary()
-        for row, mean in zip(summary.values(), self._expected().tolist(), strict=True):
-            row["mean"] = mean
-        return summary
-
     def mean_intervals(self, tails: FloatArray) -> FloatArray:
         """Return quantiles of every arm's mean reward, shape (arms, tails); NaN if unknown."""
-        rows, fixed = self._rows_given_each(), self.family.fixed
+        rows, w = self._rows_given_each_h(), self._group.w
         if rows is None:
             return np.full((len(self._rows), len(tails)), np.nan)
-        given = [(w, fixed.interval(R, TAILS)) for w, R in zip(self._group.w, rows, strict=True)]
         arms = range(len(self._rows))
-        return np.array([mixed_quantiles([(w, q[j]) for w, q in given], tails) for j in arms])
+        return np.array([self.family.mixed_quantiles(w, rows[:, j], tails) for j in arms])
 
     def only(self, arm: Hashable) -> ArmsBelief:
         """Raise MissingCapability: the arms share what they teach about h."""

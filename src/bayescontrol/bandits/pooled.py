@@ -18,23 +18,17 @@ import numpy as np
 
 from bayescontrol import kernels
 from bayescontrol._arrays import ArrayLike, FloatArray
-from bayescontrol._mode_queries import has
-from bayescontrol._support.description import ARMS, ModelKind, SettingDoc, kind_of
+from bayescontrol._support.description import ARMS, ModelKind, SettingDoc, stored_name
 from bayescontrol._support.saved import Array, Copied, Fixed, Plain, damaged, declare
 from bayescontrol._support.temperature import Tempered, with_temperature
-from bayescontrol._support.values import distinct_texts, format_text
+from bayescontrol._support.values import format_text
 from bayescontrol.bandits.arms import ArmsEnvironment
 from bayescontrol.bandits.best_arm import Mixture
-from bayescontrol.bandits.family import (
-    TAILS,
-    FiniteRewards,
-    mixed_quantiles,
-    same_family,
-)
-from bayescontrol.bandits.learned import NEGLIGIBLE, Learned
+from bayescontrol.bandits.family import same_family
+from bayescontrol.bandits.learned import NEGLIGIBLE, Learned, with_statistics
 from bayescontrol.bandits.roster import Arms, BestArmMode, HasArms, Roster
 from bayescontrol.errors import BadEvidence, BadSituation, IncompatibleState, MissingCapability
-from bayescontrol.protocols import PosteriorMeasure
+from bayescontrol.protocols import PosteriorMeasure, Probabilities, Summary
 from bayescontrol.rule import ControlRule
 from bayescontrol.schedules import Schedule, every_step
 from bayescontrol.seeding import StreamLike, state_of
@@ -54,6 +48,7 @@ class SegmentMeans(BestArmMode):
     """
 
     __slots__ = ("means", "segments")
+    by_arm = (("means", 1),)
 
     def __init__(
         self, arms: Sequence[Hashable], segments: Mapping[Hashable, int], means: FloatArray
@@ -62,11 +57,6 @@ class SegmentMeans(BestArmMode):
 
     def _scores(self, x: Any) -> FloatArray:
         return np.asarray(self.means[self.segments.get(x, 0)])
-
-    def retire(self, arm: Hashable) -> None:
-        """Remove the arm, so that this mode no longer pulls it."""
-        others = [k for k, a in enumerate(self.arms) if a != arm]
-        self.arms, self.means = tuple(self.arms[k] for k in others), self.means[:, others]
 
     def __repr__(self) -> str:
         return f"SegmentMeans({len(self.arms)} arms, {len(self.segments)} segments)"
@@ -122,10 +112,7 @@ class PooledBelief(Tempered, HasArms[SegmentMeans]):
 
     def _after_copy(self) -> None:
         super()._after_copy()
-        pools = self._pools
-        names = ("evidence", "w", "shared", "rows", "proper")
-        scratch = {name: getattr(pools, name).copy() for name in names}
-        self._pools = pools._replace(statistics=self._statistics, **scratch)
+        self._pools = with_statistics(self._pools, self._statistics)
         self._drawn = self._drawn.copy()
 
     @property
@@ -209,7 +196,7 @@ class PooledBelief(Tempered, HasArms[SegmentMeans]):
     def _is_proper(self, j: int) -> bool:
         return bool(self._pools.proper[j])
 
-    def action_probabilities(self, x: Any = None) -> dict[Any, float]:
+    def action_probabilities(self, x: Any = None) -> Probabilities:
         """P(a | âo_<t) in segment x, by one quadrature over mixtures.
 
         Arms without a proper posterior share the probability 1.
@@ -237,16 +224,9 @@ class PooledBelief(Tempered, HasArms[SegmentMeans]):
         w, rows = self._components(x, j)
         return float(w @ self.family.fixed.expected(rows))
 
-    def predictive(self, x: Any, a: Any) -> dict[Any, float]:
+    def predictive(self, x: Any, a: Any) -> Probabilities:
         """Return P(o | âo_<t â_t) for every reward o; needs a family with finitely many rewards."""
-        fixed, j = self.family.fixed, self.place(a)
-        if not has(fixed, FiniteRewards):
-            raise MissingCapability(
-                f"{fixed!r} pays infinitely many rewards: use `log_predictive(x, a, o)`"
-            )
-        w, rows = self._components(x, j)
-        given = [fixed.predictive(row) for row in rows]
-        return {o: float(w @ [p[o] for p in given]) for o in given[0]}
+        return self.family.mixed_predictive(*self._components(x, self.place(a)))
 
     def log_predictive(self, x: Any, a: Any, o: Any) -> float:
         """ln P(o | âo_<t â_t) in segment x; 0 until the posterior of the arm is proper."""
@@ -254,22 +234,17 @@ class PooledBelief(Tempered, HasArms[SegmentMeans]):
         self._place_of(x)
         if not self._is_proper(j):
             return 0.0
-        w, rows = self._components(x, j)
-        logs = np.array([self.family.fixed.log_predictive(row, r) for row in rows])
-        largest = float(logs.max())
-        return largest + math.log(float(w @ np.exp(logs - largest)))
+        return self.family.mixed_log_predictive(*self._components(x, j), r)
 
     def mean_quantiles(self, tails: FloatArray, x: object = None) -> dict[Hashable, FloatArray]:
         """Return quantiles of the mean reward of every active arm in segment x."""
-        quantiles: dict[Hashable, FloatArray] = {}
-        for a in self.arms:
-            w, rows = self._components(x, self.place(a))
-            given = list(zip(w.tolist(), self.family.fixed.interval(rows, TAILS), strict=True))
-            is_proper = self._is_proper(self.place(a))
-            quantiles[a] = (
-                mixed_quantiles(given, tails) if is_proper else np.full(len(tails), np.nan)
-            )
-        return quantiles
+        return {a: self._quantiles(x, self.place(a), tails) for a in self.arms}
+
+    def _quantiles(self, x: Any, j: int, tails: FloatArray) -> FloatArray:
+        components = self._components(x, j)  # raises an error if x is no segment
+        if not self._is_proper(j):
+            return np.full(len(tails), np.nan)
+        return self.family.mixed_quantiles(*components, tails)
 
     def posterior(self) -> FloatArray:
         """The statistics of every arm in every segment; segments are in the order of their texts.
@@ -279,13 +254,10 @@ class PooledBelief(Tempered, HasArms[SegmentMeans]):
         places = [self._segments[x] for x in sorted(self._segments, key=repr)]
         return self._statistics[:, places]
 
-    def posterior_summary(self) -> dict[str, dict[str, Any]]:
+    def posterior_summary(self) -> Summary:
         """Return the pulls of every arm, and its mean reward in a new segment."""
-        new, names = object(), distinct_texts(self.labels)
-        return {
-            name: {"mean": self._mean(new, self.place(arm)), "count": self.pulls[arm]}
-            for arm, name in names.items()
-        }
+        new_segment = object()
+        return self._summary(self._mean(new_segment, j) for j in range(len(self.labels)))
 
     def _saved_mode(self) -> FloatArray:
         """Return the means of the mode drawn last by row; empty if no mode was drawn."""
@@ -328,7 +300,7 @@ class PooledBelief(Tempered, HasArms[SegmentMeans]):
     def _after_load(self) -> None:
         self._refresh()
 
-    def merge(self, other: Any) -> None:
+    def merge(self, other: object) -> None:
         """Add the evidence of `other`, segment by segment."""
         if not isinstance(other, PooledBelief) or not same_family(other.family, self.family):
             raise IncompatibleState(
@@ -401,10 +373,7 @@ class Pooled:
 
     def settings(self) -> dict[str, Any]:
         """Return the kind of the bandit and its arms; it has no prior."""
-        kind = kind_of(self.problem)
-        if kind is None:
-            raise MissingCapability(f"{self.problem!r} cannot be stored: its family is code")
-        return {"problem": kind.name, "arms": list(self.problem.labels)}
+        return {"problem": stored_name(self.problem), "arms": list(self.problem.labels)}
 
     def changing(self, **options: Any) -> Any:
         """Raise MissingCapability: segments that change are not supported."""

@@ -9,14 +9,16 @@ from abc import abstractmethod
 from collections.abc import Hashable, Iterable, Sequence
 from copy import copy
 from types import SimpleNamespace
-from typing import Any, Generic, TypeAlias, TypeVar
+from typing import Any, ClassVar, Generic, TypeAlias, TypeVar
 
 import numpy as np
 
 from bayescontrol._arrays import FloatArray, IntArray
 from bayescontrol._support.names import Names
 from bayescontrol._support.saved import Array, Part, Plain, Saved, damaged, declare
+from bayescontrol._support.values import distinct_texts
 from bayescontrol.errors import IncompatibleState, UnknownArm
+from bayescontrol.protocols import Probabilities, Summary
 from bayescontrol.seeding import StreamLike
 
 #: The number of arms, or their names.
@@ -29,6 +31,8 @@ class BestArmMode:
     __slots__ = ("arms",)
 
     arms: tuple[Any, ...]
+    #: The arrays with an entry for each arm, and the axis of the arms.
+    by_arm: ClassVar[tuple[tuple[str, int], ...]] = ()
 
     @abstractmethod
     def _scores(self, x: Any) -> FloatArray:
@@ -44,14 +48,18 @@ class BestArmMode:
         best = self._best_arms(x)
         return best[rng.integers(len(best)) if len(best) > 1 else 0]
 
-    def action_probabilities(self, x: Any) -> dict[Any, float]:
+    def action_probabilities(self, x: Any) -> Probabilities:
         """Return probability 1 for the best arm in context x, split evenly between ties."""
         best = self._best_arms(x)
         return dict.fromkeys(best, 1.0 / len(best))
 
-    @abstractmethod
     def retire(self, arm: Hashable) -> None:
         """Remove the arm, so that this mode no longer pulls it."""
+        others = [k for k, a in enumerate(self.arms) if a != arm]
+        self.arms = tuple(self.arms[k] for k in others)
+        for name, axis in self.by_arm:
+            if (values := getattr(self, name)) is not None:
+                setattr(self, name, values.take(others, axis))
 
 
 M = TypeVar("M", bound=BestArmMode)
@@ -177,6 +185,11 @@ class HasArms(Saved, Generic[M]):
     def pulls(self) -> dict[Any, int]:
         """The number of rewards observed per arm, retired arms included."""
         return dict(zip(self.labels, self._roster.counts, strict=True))
+
+    def _summary(self, means: Iterable[object]) -> Summary:
+        """Return the mean, of which one for each arm is given, and the pulls of every arm."""
+        rows = zip(distinct_texts(self.labels).values(), means, self._roster.counts, strict=True)
+        return {name: {"mean": mean, "count": pulls} for name, mean, pulls in rows}
 
     @property
     def count(self) -> int:

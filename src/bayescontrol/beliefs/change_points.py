@@ -14,6 +14,7 @@ answer had come in time.
 """
 
 import math
+from abc import abstractmethod
 from collections.abc import Callable
 from operator import index
 from types import SimpleNamespace
@@ -26,9 +27,9 @@ from bayescontrol._arrays import ArrayLike, Arrays, FloatArray, IntArray, as_int
 from bayescontrol._mode_queries import observed_part
 from bayescontrol._support.saved import (
     Array,
+    ArrayGroup,
     Cache,
     Copied,
-    Field,
     Fixed,
     FixedPart,
     Part,
@@ -221,19 +222,39 @@ class State(Saved):
         vars(self).update(vars(new))
 
 
-class _WindowStart(Field):
-    """The saved `State` at the start of the window, from which late answers are computed."""
+class DecisionClock(Saved):
+    """Base of beliefs in which time counts decisions; each decision has at most one answer."""
 
-    def save(self, owner: Any, arrays: Arrays) -> None:
-        """Add the arrays of the oldest saved state; their names begin with `self.name`."""
-        arrays |= with_prefix(self.name, owner._saved[0])
+    @abstractmethod
+    def _event(self, x: Any, a: Any, o: Any) -> Event:
+        """Return a valid event in plain values, in the form of the belief, or raise an error."""
 
-    def read(self, owner: Any, arrays: Arrays) -> Arrays:
-        """Return the arrays of that state."""
-        return part_of(arrays, self.name)
+    @abstractmethod
+    def take_event(self, event: Event | None, decision: int | None = None) -> None:
+        """Learn the event of a decision, by default the current one; None: its answer is lost."""
+
+    def observe(self, x: Any, a: Any, o: Any) -> None:
+        """Learn the answer to the current decision. An error leaves the belief unchanged.
+
+        Without a decision, o is learned as the answer to a new one. If earlier decisions are open,
+        this is an error: use `answer`, with the number of the decision.
+        """
+        self.take_event(self._event(x, a, o))
+
+    def skip(self, x: Any, a: Any) -> None:
+        """Close the current decision without an answer; it may still come late."""
+        self.take_event(None)
+
+    def answer(self, decision: int, x: Any, a: Any, o: Any) -> None:
+        """Learn the answer to a decision, at most `window` decisions ago; `MISSING`: it is lost.
+
+        The belief is the same as if the answer had come in time. An older answer raises `TooLate`.
+        """
+        event = None if o is MISSING else self._event(x, a, o)
+        self.take_event(event, index(decision))
 
 
-class ChangePointBelief(Saved):
+class ChangePointBelief(DecisionClock):
     """P(h, s, m | âo_<t): a static belief for each possible start of the current segment.
 
     `belief` is the static belief of a new segment. `hazards` are the possible probabilities of a
@@ -252,7 +273,7 @@ class ChangePointBelief(Saved):
     format_name: ClassVar[str] = "ChangePointBelief"
     #: A saved belief is the start of the window and its events, from which `load` continues.
     saved_fields = declare(
-        _WindowStart("saved/", lambda belief: belief._saved[0]),
+        ArrayGroup("saved/", lambda belief: belief.window_start),
         FixedPart("prior/", "prior"),
         Part("drawn_from/", "_drawn_from", blank=lambda belief: belief.prior.copy()),
         Fixed(
@@ -328,22 +349,10 @@ class ChangePointBelief(Saved):
         if self.decision in self._waiting:
             self._close(None)
 
-    def observe(self, x: Any, a: Any, o: Any) -> None:
-        """Learn the answer to the current decision. An error leaves the belief unchanged.
-
-        Without a decision, o is learned as the answer to a new one. If earlier decisions are open,
-        this is an error: use `answer`, with the number of the decision.
-        """
-        self.take_event(self._event(x, a, o))
-
     def _event(self, x: Any, a: Any, o: Any) -> Event:
-        """Return a valid event in plain values, or raise an error; subclasses add their form."""
+        """Return a valid event in plain values, or raise an error."""
         event: Event = self.prior.plain_event(x, a, o)
         return event
-
-    def skip(self, x: Any, a: Any) -> None:
-        """Close the current decision without an answer; it may still come late."""
-        self.take_event(None)
 
     def _answer_current(self, event: Event | None) -> None:
         """Close the current decision, or a new one, with this answer; None if it is lost."""
@@ -356,14 +365,6 @@ class ChangePointBelief(Saved):
             )
         self._close(event)
         self._waiting -= {n}
-
-    def answer(self, decision: int, x: Any, a: Any, o: Any) -> None:
-        """Learn the answer to a decision, at most `window` decisions ago; `MISSING`: it is lost.
-
-        The belief is the same as if the answer had come in time. An older answer raises `TooLate`.
-        """
-        event = None if o is MISSING else self._event(x, a, o)
-        self.take_event(event, index(decision))
 
     def take_event(self, event: Event | None, decision: int | None = None) -> None:
         """Learn the event of a decision, by default the current one; None: its answer is lost."""
@@ -510,7 +511,7 @@ class ChangePointBelief(Saved):
 
     # -- saving and copying ----------------------------------------------------------------------
 
-    def merge(self, other: Any) -> None:
+    def merge(self, other: object) -> None:
         """Raise IncompatibleState: the belief depends on the order of the observations."""
         raise IncompatibleState(
             f"{self!r} cannot be merged: a belief about a changing world depends on the order of "

@@ -11,7 +11,7 @@ from operator import index
 from typing import Any, ClassVar, Final
 
 from bayescontrol._arrays import require_between
-from bayescontrol._support.description import ModelKind, SettingDoc, kind_of
+from bayescontrol._support.description import ModelKind, SettingDoc, stored_name
 from bayescontrol.errors import BadEvidence, InvalidTable, MissingCapability, counted
 from bayescontrol.record import Record
 from bayescontrol.rule import ControlRule, Rule
@@ -196,15 +196,12 @@ class Changing:
 
     def settings(self) -> dict[str, Any]:
         """Return the kind and the settings of the static problem, and the options."""
-        kind = kind_of(self.problem)
-        if kind is None:
-            raise MissingCapability(f"{self.problem!r} cannot be stored: its settings are code")
         belief = self.belief()
         hazards = belief.hazards()
         if self.per_arm:
             hazards = next(iter(hazards.values()))  # the same for all arms
         return {
-            "problem": kind.name,
+            "problem": stored_name(self.problem),
             "settings": self.problem.settings(),
             "hazards": list(hazards),
             "hazard_prior": list(hazards.values()),

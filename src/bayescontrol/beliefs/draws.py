@@ -16,34 +16,30 @@ from typing import Any, ClassVar, Final, Self, TypeAlias
 
 import numpy as np
 
-from bayescontrol import kernels
 from bayescontrol._arrays import (
     AnyArray,
     ArrayLike,
     Arrays,
-    FloatArray,
     as_numbers,
     copy_if_array,
     require_between,
 )
 from bayescontrol._mode_queries import require_functions, require_hashable
 from bayescontrol._support.columns import as_column
-from bayescontrol._support.display import summary_html
 from bayescontrol._support.saved import (
     Field,
     Fixed,
     Number,
     Part,
-    Saved,
     checked_array,
     damaged,
     declare,
     part_of,
 )
-from bayescontrol.beliefs.particles import Event, History
-from bayescontrol.beliefs.weights import Weights, as_log_likelihoods
+from bayescontrol.beliefs.particles import Event, History, WeightedBelief
+from bayescontrol.beliefs.weights import Weights
 from bayescontrol.errors import InvalidPrior, InvalidTable, MissingCapability, counted
-from bayescontrol.protocols import PosteriorMeasure
+from bayescontrol.protocols import Probabilities, Summary
 from bayescontrol.seeding import Stream, StreamLike, require_stream
 
 #: All draws: one array, or arrays by name. The first axis counts the draws.
@@ -222,7 +218,7 @@ class _WeightsField(Part):
         return weights
 
 
-class DrawsBelief(Saved):
+class DrawsBelief(WeightedBelief):
     """P(m | âo_<t) by joint posterior draws of any library, reweighted exactly by new evidence.
 
     `draws` is an array whose first axis counts the draws, or a mapping from variables to such
@@ -250,9 +246,6 @@ class DrawsBelief(Saved):
     format_name: ClassVar[str] = "DrawsBelief"
     #: `sample` changes nothing but the saved array "drawn". Subclasses declare it again.
     stateless_draws: ClassVar[bool] = True
-    posterior_measure: ClassVar[PosteriorMeasure | None] = PosteriorMeasure(
-        "posterior mean", "its own"
-    )
     saved_fields = declare(
         Fixed("keep_events", lambda belief: str(belief._keep_events)),
         _DrawsField("draws/", "_draws"),
@@ -330,6 +323,9 @@ class DrawsBelief(Saved):
         if self._keep_events:
             self._history.append((copy_if_array(x), copy_if_array(a), copy_if_array(o)))
 
+    def _answer(self, x: Any, a: Any, o: Any) -> object:
+        return self._log_likelihood(self._draws, x, a, o)
+
     def _reweigh(self, weights: Weights, draws: Draws, event: Event) -> None:
         """Multiply the weights of the draws by the likelihoods of an event."""
         weights.learn(self._log_likelihood(draws, *event), *event, "draws", _ADVICE)
@@ -353,11 +349,6 @@ class DrawsBelief(Saved):
         return self.drawn < 0
 
     # -- a new fit -----------------------------------------------------------------------
-
-    @property
-    def effective_size(self) -> float:
-        """n_eff = (Σ w)² / Σ w²: how many equally weighted draws have the same information."""
-        return kernels.particles.effective_size(self.posterior())
 
     @property
     def needs_refit(self) -> bool:
@@ -432,16 +423,12 @@ class DrawsBelief(Saved):
 
     # -- queries -------------------------------------------------------------------------
 
-    def posterior(self) -> FloatArray:
-        """Return the normalised weights w_i / Σ w, as a new array."""
-        return self._weights.posterior()
-
     @property
     def draws(self) -> Draws:
         """The draws: an array that cannot be changed, or such arrays by name."""
         return dict(self._draws) if isinstance(self._draws, dict) else self._draws
 
-    def action_probabilities(self, x: Any) -> dict[Any, float]:
+    def action_probabilities(self, x: Any) -> Probabilities:
         """P(a | âo_<t) = Σ_i w_i [best(m_i, x) = a]; needs `best`."""
         if self._best is None:
             raise MissingCapability(
@@ -463,18 +450,13 @@ class DrawsBelief(Saved):
             p[a] = p.get(a, 0.0) + w_a
         return {a: p_a for a, p_a in p.items() if p_a > 0.0}
 
-    def log_predictive(self, x: Any, a: Any, o: Any) -> float:
-        """ln P(o | âo_<t â_t) ≈ ln Σ_i w_i P(o | m_i, x, a); -∞ if every draw rules o out."""
-        answer = self._log_likelihood(self._draws, x, a, o)
-        return self._weights.log_predictive(as_log_likelihoods(answer, x, a, o), log=True)
-
     def mean(self) -> Any:
         """E[m | âo_<t] ≈ Σ w_i m_i: an array, or arrays by name."""
         w = self.posterior()
         means = {name: np.einsum("i,i...->...", w, v) for name, v in _by_name(self._draws).items()}
         return means if isinstance(self._draws, dict) else means["draws"]
 
-    def posterior_summary(self) -> dict[str, dict[str, Any]]:
+    def posterior_summary(self) -> Summary:
         """Return E[m | âo_<t] of every variable, and the number of observations."""
         means = _by_name(self.mean())
         return {k: {"mean": np.asarray(v).tolist(), "count": self.count} for k, v in means.items()}
@@ -495,9 +477,6 @@ class DrawsBelief(Saved):
                 f"{new.count} observations, of which the draws contain {new.contained}, but a "
                 f"history of {len(new._history)} steps"
             )
-
-    def _repr_html_(self) -> str:
-        return summary_html(self)
 
     def __repr__(self) -> str:
         return (

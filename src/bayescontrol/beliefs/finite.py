@@ -35,6 +35,8 @@ from bayescontrol.protocols import (
     ModeArray,
     ObservationProbabilities,
     PosteriorMeasure,
+    Probabilities,
+    Summary,
 )
 from bayescontrol.seeding import StreamLike
 
@@ -186,7 +188,7 @@ class FiniteBelief(Tempered, Generic[M]):
                     mixed[k] = mixed.get(k, 0.0) + float(v_m) * p
         return mixed
 
-    def predictive(self, x: Any, a: Any) -> dict[Any, float]:
+    def predictive(self, x: Any, a: Any) -> Probabilities:
         """P(o | âo_<t â_t) = Σ_m P(o | m, x, a) P(m | âo_<t), exactly, for every o."""
         return self.mix(ObservationProbabilities, lambda m: m.observation_probabilities(x, a))
 
@@ -295,7 +297,7 @@ class FiniteBelief(Tempered, Generic[M]):
         names = [self.name(m) for m in range(len(self))]
         return distinct(names, [f"{name} (m{m})" for m, name in enumerate(names)])
 
-    def posterior_summary(self) -> dict[str, dict[str, Any]]:
+    def posterior_summary(self) -> Summary:
         """Return P(m | âo_<t) of every mode, by name."""
         pairs = zip(self.distinct_names(), self.posterior().tolist(), strict=True)
         return {name: {"probability": p} for name, p in pairs}

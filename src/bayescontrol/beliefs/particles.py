@@ -20,6 +20,7 @@ about one each time the evidence doubles.
 """
 
 import math
+from abc import abstractmethod
 from collections.abc import Callable
 from functools import cached_property
 from types import SimpleNamespace
@@ -43,7 +44,7 @@ from bayescontrol._support.saved import Array, Field, Number, Part, Saved, damag
 from bayescontrol._support.values import pack, unpack
 from bayescontrol.beliefs.weights import OnImpossible, Weights, as_log_likelihoods
 from bayescontrol.errors import BadEvidence, IncompatibleState, InvalidPrior, counted
-from bayescontrol.protocols import PosteriorMeasure
+from bayescontrol.protocols import PosteriorMeasure, Summary
 from bayescontrol.record import column_values
 from bayescontrol.seeding import SeedLike, Stream, StreamLike, as_stream, require_stream
 
@@ -89,7 +90,36 @@ def _checked_draws(draw: Draw, n: int, rng: Stream) -> FloatArray:
     return theta
 
 
-class ParticleBelief(Saved):
+class WeightedBelief(Saved):
+    """Base of beliefs over weighted points; observations multiply the weights by likelihoods."""
+
+    posterior_measure: ClassVar[PosteriorMeasure | None] = PosteriorMeasure(
+        "posterior mean", "its own"
+    )
+    _weights: Weights
+
+    @abstractmethod
+    def _answer(self, x: Any, a: Any, o: Any) -> object:
+        """Return ln P(o | point, x, a) of every point, as the function of the user returns it."""
+
+    def posterior(self) -> FloatArray:
+        """Return the normalised weights w_i / Σ w, as a new array."""
+        return self._weights.posterior()
+
+    @property
+    def effective_size(self) -> float:
+        """n_eff = (Σ w)² / Σ w²: how many equally weighted points have the same information."""
+        return kernels.particles.effective_size(self.posterior())
+
+    def log_predictive(self, x: Any, a: Any, o: Any) -> float:
+        """ln P(o | âo_<t â_t) ≈ ln Σ_i w_i P(o | m_i, x, a); -∞ if every point rules o out."""
+        evidence = as_log_likelihoods(self._answer(x, a, o), x, a, o)
+        return self._weights.log_predictive(evidence, log=True)
+
+    _repr_html_ = summary_html
+
+
+class ParticleBelief(WeightedBelief):
     """P(θ | âo_<t) by n weighted particles, for any likelihood that can be computed.
 
     `draw(n, rng)` returns n rows of θ from the prior, on an unbounded scale: logits instead of
@@ -130,9 +160,6 @@ class ParticleBelief(Saved):
         "Take more particles, sample more often between observations, or use ResampleMoveBelief"
     )
 
-    posterior_measure: ClassVar[PosteriorMeasure | None] = PosteriorMeasure(
-        "posterior mean", "its own"
-    )
     saved_fields = declare(
         Number("count", least=0),
         Array("drawn", lambda belief: belief._drawn_theta(), shape=(None,)),
@@ -171,9 +198,11 @@ class ParticleBelief(Saved):
 
     def observe(self, x: Any, a: Any, o: Any) -> None:
         """w_i ← w_i P(o | θ_i, x, a). An error leaves the belief unchanged."""
-        answer = self._log_likelihoods(self._theta, x, a, o)
-        self._weights.learn(answer, x, a, o, "particles", self._advice_impossible)
+        self._weights.learn(self._answer(x, a, o), x, a, o, "particles", self._advice_impossible)
         self.count += 1
+
+    def _answer(self, x: Any, a: Any, o: Any) -> object:
+        return self._log_likelihoods(self._theta, x, a, o)
 
     def skip(self, x: Any, a: Any) -> None:
         """Change nothing: parameters are constant, and particles have no private state."""
@@ -226,19 +255,10 @@ class ParticleBelief(Saved):
 
     # -- queries -------------------------------------------------------------------------
 
-    def posterior(self) -> FloatArray:
-        """Return the normalised weights w_i / Σ w, as a new array."""
-        return self._weights.posterior()
-
     @property
     def theta(self) -> FloatArray:
         """The particles, one row each: a copy."""
         return self._theta.copy()
-
-    @property
-    def effective_size(self) -> float:
-        """(Σ w)² / Σ w²: the number of equally weighted particles with the same information."""
-        return kernels.particles.effective_size(self.posterior())
 
     def _moments(self) -> tuple[FloatArray, FloatArray]:
         """Return the weighted mean and covariance of the particles."""
@@ -251,18 +271,13 @@ class ParticleBelief(Saved):
         """E[θ | âo_<t] ≈ Σ w_i θ_i."""
         return self._moments()[0]
 
-    def posterior_summary(self) -> dict[str, dict[str, Any]]:
+    def posterior_summary(self) -> Summary:
         """Return E[θ | âo_<t] and the number of observations."""
         return {"theta": {"mean": self.mean().tolist(), "count": self.count}}
 
     def covariance(self) -> FloatArray:
         """Cov[θ | âo_<t] ≈ Σ w_i (θ_i - m)(θ_i - m)ᵀ."""
         return self._moments()[1]
-
-    def log_predictive(self, x: Any, a: Any, o: Any) -> float:
-        """ln P(o | âo_<t â_t) ≈ ln Σ_i w_i P(o | θ_i, x, a); -∞ if every particle rules o out."""
-        answer = self._log_likelihoods(self._theta, x, a, o)
-        return self._weights.log_predictive(as_log_likelihoods(answer, x, a, o), log=True)
 
     @property
     def impossible(self) -> int:
@@ -303,9 +318,6 @@ class ParticleBelief(Saved):
                 "or none before the first draw"
             )
         new._last = Particle(new.drawn, self._act) if new.drawn.size else None
-
-    def _repr_html_(self) -> str:
-        return summary_html(self)
 
     def __repr__(self) -> str:
         n, d = self._theta.shape

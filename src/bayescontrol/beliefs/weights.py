@@ -126,7 +126,7 @@ class Weights(Saved):
         error.mode = int(status)
         raise error
 
-    def learn(self, answer: Any, x: Any, a: Any, o: Any, what: str, advice: str) -> None:
+    def learn(self, answer: object, x: Any, a: Any, o: Any, what: str, advice: str) -> None:
         """v_m ← v_m exp(answer_m) with the log-likelihoods that a user's function returned.
 
         Errors name the observation, and `what` the modes are; `advice` is for impossible evidence.
@@ -235,7 +235,7 @@ class Weights(Saved):
         new._e, new._blocks = e, kernels.finite.rebuild(w, e, flat)
 
 
-def as_log_likelihoods(answer: Any, x: Any, a: Any, o: Any) -> FloatArray:
+def as_log_likelihoods(answer: object, x: Any, a: Any, o: Any) -> FloatArray:
     """Return the log-likelihoods of an event as an array of numbers, or raise BadEvidence."""
     try:
         return np.array(answer, np.float64, order="C")

@@ -30,6 +30,7 @@ from bayescontrol.durable.log import Log, LogStore, SnapshotNotKept, open_store,
 from bayescontrol.durable.models import KINDS, Model, as_logged, as_model, model_of
 from bayescontrol.durable.plain import as_stored
 from bayescontrol.durable.turn import Act, Observe, Refit, Turn
+from bayescontrol.protocols import Summary
 from bayescontrol.schedules import Schedule, every_step
 from bayescontrol.seeding import Stream, as_seed
 
@@ -51,7 +52,7 @@ class Explanation:
 
     decision: events.Decision
     #: The posterior at that time, in the format of `DurableAgent.posterior`.
-    posterior: dict[str, dict[str, Any]]
+    posterior: Summary
     #: P(a | past) of every action, or None if it is not known exactly.
     probabilities: Mapping[Any, float] | None
     #: The mode that was drawn, or None if the agent does not reveal it.
@@ -228,7 +229,7 @@ class DurableAgent(AbstractContextManager["DurableAgent"]):
         """
         return self._fold.seq
 
-    def posterior(self) -> dict[str, dict[str, Any]]:
+    def posterior(self) -> Summary:
         """Return the posterior by arm or mode, in plain values.
 
         >>> from bayescontrol import BernoulliBandit

@@ -30,13 +30,13 @@ from bayescontrol.errors import (
     MissingCapability,
     TooLate,
 )
-from bayescontrol.protocols import CountsDecisions, Persistent, PosteriorSummary
+from bayescontrol.protocols import CountsDecisions, Persistent, PosteriorSummary, Summary
 from bayescontrol.rule import ControlRule
 from bayescontrol.schedules import every_step
 from bayescontrol.seeding import Stream
 
 
-def posterior_summary(agent: Any) -> dict[str, dict[str, Any]]:
+def posterior_summary(agent: Any) -> Summary:
     """Return the posterior of the agent in plain numbers, by the names of its arms or modes.
 
     >>> from bayescontrol import TabularModes

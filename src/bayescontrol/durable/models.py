@@ -17,7 +17,7 @@ from typing import Any, ClassVar, Final, NamedTuple
 
 from bayescontrol import bandits, schedules
 from bayescontrol._support.description import ModelKind, kind_of
-from bayescontrol._support.temperature import as_temperature, with_temperature
+from bayescontrol._support.temperature import as_temperature
 from bayescontrol.bandits.roster import Arms
 from bayescontrol.beliefs.change_points import HAZARDS
 from bayescontrol.beliefs.changing_problem import Changing
@@ -30,7 +30,6 @@ from bayescontrol.finite.tabular import TabularModes
 from bayescontrol.lqr.problem import LinearQuadratic
 from bayescontrol.mdp.dirichlet import DirichletMDP
 from bayescontrol.mdp.gibbs import GibbsMDP
-from bayescontrol.rule import ControlRule
 from bayescontrol.schedules import Schedule, every_step
 
 # -- the kinds of problems that logs can store ----------------------------------------------------
@@ -91,6 +90,7 @@ class DrawsModel(bandits.DrawsBandit):
     """
 
     model_kind: ClassVar[ModelKind] = bandits.DrawsBandit.model_kind
+    keep_events: ClassVar[bool] = False
 
     def __init__(
         self,
@@ -100,13 +100,6 @@ class DrawsModel(bandits.DrawsBandit):
         log_weights: Sequence[float] | None = None,
     ) -> None:
         super().__init__(_bandit_class(problem)(**settings), draws, log_weights)
-
-    def agent(
-        self, *, schedule: Schedule = every_step, temperature: float = 1.0
-    ) -> ControlRule[Any, None, Any, float]:
-        """Return the control rule for this bandit."""
-        belief = with_temperature(self.belief(keep_events=False), temperature)
-        return ControlRule(belief, schedule=schedule)
 
 
 # Bandits with independent arms come from `bandits.families`.

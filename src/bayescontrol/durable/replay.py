@@ -20,6 +20,7 @@ from bayescontrol.durable.log import PRIVATE, os_errors
 from bayescontrol.durable.models import Model, as_logged, as_model, model_of
 from bayescontrol.durable.plain import short_repr
 from bayescontrol.errors import DamagedLog, InvalidRequest, StoreFailed
+from bayescontrol.protocols import Summary
 
 #: A log: its events, its agent, or the file that it was exported to.
 EventSource: TypeAlias = Iterable[Event] | DurableAgent | str | PathLike[str]
@@ -46,7 +47,7 @@ class Replay:
     #: The number of decisions that were drawn again, with the same action.
     drawn: int
 
-    def posterior(self) -> dict[str, dict[str, Any]]:
+    def posterior(self) -> Summary:
         """Return the posterior at the end, in the format of `DurableAgent.posterior`."""
         return posterior_summary(self.agent)
 

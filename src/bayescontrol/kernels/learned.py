@@ -147,9 +147,9 @@ def weigh(group: Group) -> bool:
     >>> w.round(12), shared.tolist()  # λ cancels if n = 2
     (array([0.5, 0.5]), [[2.0, 1.0, 1.0], [2.0, 1.6, 1.6]])
     """
-    kind, _, T, grid, evidence, w, shared, _ = group
-    if kind == NORMAL_GAMMA:
-        if not _weigh_ratios(T, grid, w, shared):
+    evidence, w = group.evidence, group.w
+    if group.kind == NORMAL_GAMMA:
+        if not _weigh_ratios(group.statistics, group.grid, w, group.shared):
             w[:] = 1.0 / w.size
             return False
     else:

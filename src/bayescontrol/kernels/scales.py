@@ -140,8 +140,8 @@ def statistics(fit: ScaledWeights, h: int) -> float:
 
     They come from the posterior of the ratio ρ_h, which must not be dropped.
     """
-    rho, R, z, S, _, _, _, _, A, b, c, _, _ = fit
-    squares = float(S[h])
+    rho, R, z, c, A, b = fit.rho, fit.R, fit.z, fit.c, fit.A, fit.b
+    squares = float(fit.S[h])
     for j in range(z.shape[1]):
         F = R[h, j]
         for i in range(z.shape[2]):
@@ -176,7 +176,8 @@ def assemble(fit: ScaledWeights, h: int, squares: float) -> bool:
     >>> np.allclose(before, (fit.S[1], fit.L[1], R[1].item(), z[1].item()), rtol=1e-12)
     True
     """
-    rho, R, z, S, L, _, _, v, A, b, c, _, _ = fit
+    rho, R, z, S, L, c = fit.rho, fit.R, fit.z, fit.S, fit.L, fit.c
+    v, A, b = fit.v, fit.A, fit.b
     S[h], L[h] = squares, 2.0 * log(rho[h])
     for j in range(z.shape[1]):
         for i in range(z.shape[2]):
@@ -239,8 +240,8 @@ def grow_scale(kind: int, fit: ScaledWeights, i: int, new: float) -> None:
     >>> round(R.item() ** 2, 12), fit.S.round(12), (fit.L * 2).round(12) == round(log(16 / 17), 12)
     (17.0, array([3.76470588]), array([ True]))
     """
-    rho, R, z, S, L, _, p, v, _, b, c, _, _ = fit
-    unit, growth = b[0], new / c[i]
+    rho, R, z, S, L, p, c = fit.rho, fit.R, fit.z, fit.S, fit.L, fit.p, fit.c
+    unit, growth = fit.b[0], new / c[i]
     for k in range(unit.size):
         unit[k] = 1.0 if k == i else 0.0
     for h in range(p.size):
@@ -249,7 +250,7 @@ def grow_scale(kind: int, fit: ScaledWeights, i: int, new: float) -> None:
                 R[h, j, i, i] = new / rho[h]
             elif kind == GAUSSIAN and p[h] > 0.0:
                 scale = math.sqrt(growth * growth - 1.0) * c[i] / rho[h]
-                e, shrinkage = absorb(R[h, j], z[h, j], unit, scale, 0.0, v)
+                e, shrinkage = absorb(R[h, j], z[h, j], unit, scale, 0.0, fit.v)
                 S[h] += e * e
                 L[h] += log(shrinkage * growth)
     c[i] = new
@@ -275,7 +276,7 @@ def learn_scales(kind: int, fit: ScaledWeights, x: FloatArray) -> bool:
 @inlined
 def _learn_weights(kind: int, fit: ScaledWeights, j: int, x: FloatArray, r: float) -> None:
     """Update the weights of arm j, S and L, for every ρ in use."""
-    _, R, z, S, L, _, p, v, _, _, _, _, _ = fit
+    R, z, S, L, p, v = fit.R, fit.z, fit.S, fit.L, fit.p, fit.v
     for h in range(p.size):
         if kind != GAUSSIAN:
             m, q = score(R[h, j], z[h, j], x, v)
@@ -290,7 +291,7 @@ def _learn_weights(kind: int, fit: ScaledWeights, j: int, x: FloatArray, r: floa
 @leaf
 def _replay(kind: int, fit: ScaledWeights) -> None:
     """Learn the first rewards again, in their order, with the scales of now; LOGISTIC only."""
-    rho, R, z, _, L, n, p, _, _, _, c, _, events = fit
+    rho, R, z, L, p, c, events = fit.rho, fit.R, fit.z, fit.L, fit.p, fit.c, fit.events
     for h in range(p.size):
         L[h] = 0.0
         for j in range(z.shape[1]):
@@ -298,7 +299,7 @@ def _replay(kind: int, fit: ScaledWeights) -> None:
                 z[h, j, i] = 0.0
                 for k in range(c.size):
                     R[h, j, i, k] = abs(c[i]) / rho[h] if k == i else 0.0
-    for t in range(n[0]):
+    for t in range(fit.n[0]):
         _learn_weights(kind, fit, int(events[t, 0]), events[t, 2:], events[t, 1])
 
 

@@ -28,7 +28,7 @@ from bayescontrol._mode_queries import has
 from bayescontrol._support.display import summary_html
 from bayescontrol._support.saved import Array, Fixed, Part, damaged, declare
 from bayescontrol._support.temperature import Tempered
-from bayescontrol._support.values import distinct_texts, format_text
+from bayescontrol._support.values import format_text
 from bayescontrol.bandits.contexts.regression import (
     LARGEST,
     FiniteLink,
@@ -53,7 +53,7 @@ from bayescontrol.bandits.contexts.weights import (
 )
 from bayescontrol.bandits.roster import Arms, BestArmMode, HasArms, M, Roster
 from bayescontrol.errors import IncompatibleState, InvalidTable, MissingCapability
-from bayescontrol.protocols import PosteriorMeasure
+from bayescontrol.protocols import PosteriorMeasure, Probabilities, Summary
 from bayescontrol.record import Record
 from bayescontrol.schedules import every_step
 from bayescontrol.seeding import Stream, StreamLike, state_of
@@ -68,6 +68,7 @@ class LinearWeights(BestArmMode):
     """
 
     __slots__ = ("schema", "weights")
+    by_arm = (("weights", 0),)
 
     def __init__(
         self, arms: Sequence[Hashable], weights: FloatArray, schema: Schema | None = None
@@ -82,11 +83,6 @@ class LinearWeights(BestArmMode):
     def _scores(self, x: ArrayLike) -> FloatArray:
         v = scale_for_comparison(as_context(x, self.weights.shape[1], self.schema))
         return np.array([kernels.regression.dot(v, w) for w in self.weights])
-
-    def retire(self, arm: Hashable) -> None:
-        """Remove the arm, so that this mode no longer pulls it."""
-        others = [k for k, a in enumerate(self.arms) if a != arm]
-        self.arms, self.weights = tuple(self.arms[k] for k in others), self.weights[others]
 
     def __repr__(self) -> str:
         arms, features = self.weights.shape
@@ -188,7 +184,7 @@ class _ScoresBelief(Tempered, HasArms[M]):
             )
         return self._posteriors
 
-    def predictive(self, x: Any, a: Any) -> dict[Any, float]:
+    def predictive(self, x: Any, a: Any) -> Probabilities:
         """P(o | âo_<t â_t) for every reward o, if there are finitely many."""
         if not has(self.link, FiniteLink):
             raise MissingCapability(
@@ -209,7 +205,7 @@ class _ScoresBelief(Tempered, HasArms[M]):
     def _saved_draw(self) -> FloatArray:
         """Return the weights drawn last; no rows if nothing was drawn."""
 
-    def merge(self, other: Any) -> None:
+    def merge(self, other: object) -> None:
         """Add the evidence of `other`; the prior counts once."""
         if not isinstance(other, _ScoresBelief) or self._row(1) != other._row(1):
             raise IncompatibleState(f"{other!r} has weights of another kind and cannot be merged")
@@ -283,7 +279,7 @@ class LinearBelief(_ScoresBelief[LinearWeights]):
         """The fields of contexts with names; none without a schema."""
         return {} if self.schema is None else self.schema.settings()
 
-    def merge(self, other: Any) -> None:
+    def merge(self, other: object) -> None:
         """Add the evidence of `other`; the prior counts once."""
         if isinstance(other, LinearBelief) and other._fields != self._fields:
             raise IncompatibleState(
@@ -336,7 +332,7 @@ class LinearBelief(_ScoresBelief[LinearWeights]):
 
     # -- queries -----------------------------------------------------------------------------
 
-    def action_probabilities(self, x: ArrayLike) -> dict[Any, float]:
+    def action_probabilities(self, x: ArrayLike) -> Probabilities:
         """P(a | âo_<t, x) = P(x·w_a is the largest), by quadrature."""
         v = scale_for_comparison(self._vector(x, None))
         best = self._posteriors.best(self._roster.active, v)
@@ -357,10 +353,9 @@ class LinearBelief(_ScoresBelief[LinearWeights]):
         """Return Λ_a, the posterior precision of the weights of an arm."""
         return self._posteriors.precision(self._roster.labels.place(arm))
 
-    def posterior_summary(self) -> dict[str, dict[str, Any]]:
+    def posterior_summary(self) -> Summary:
         """Return μ_a and the pulls of every arm."""
-        pulls, names = self.pulls, distinct_texts(self.labels).items()
-        return {s: {"mean": self.mean(a).tolist(), "count": pulls[a]} for a, s in names}
+        return self._summary(self.mean(a).tolist() for a in self.labels)
 
     def posterior(self) -> FloatArray:
         """Return μ_a and, below it, Λ_a of all arms, also retired ones: shape (arms, 1 + d, d)."""
@@ -482,10 +477,6 @@ class SharedWeights(BestArmMode):
     def __init__(self, arms: Sequence[Hashable], phi: FeatureMap, weights: FloatArray) -> None:
         self.arms, self.phi, self.weights = tuple(arms), phi, weights
 
-    def retire(self, arm: Hashable) -> None:
-        """Remove the arm, so that this mode no longer pulls it."""
-        self.arms = tuple(a for a in self.arms if a != arm)
-
     def _scores(self, x: Any) -> FloatArray:
         w = self.weights
         features = (_features(self.phi, x, a, len(w)) for a in self.arms)
@@ -538,7 +529,7 @@ class SharedLinearBelief(_ScoresBelief[SharedWeights]):
 
     # -- queries -----------------------------------------------------------------------------
 
-    def action_probabilities(self, x: Any) -> dict[Any, float]:
+    def action_probabilities(self, x: Any) -> Probabilities:
         """P(φ(x, a)·w is the largest), exactly, for at most two arms.
 
         The difference of two scores has a known distribution. More arms raise MissingCapability.

@@ -26,6 +26,7 @@ from bayescontrol._support.regressions import Regressions
 from bayescontrol._support.saved import Array, Cache, Fixed, Saved, damaged, declare
 from bayescontrol.bandits.best_arm import Mixture, normal_best
 from bayescontrol.bandits.contexts.regression import LEARNED, Link, Prior, prior_factors
+from bayescontrol.bandits.family import mixed_predictive
 from bayescontrol.errors import IncompatibleState, InvalidPrior
 
 # The binary logarithms of the smallest and largest ρ √d: with noise, and for rewards 0 and 1.
@@ -274,8 +275,8 @@ class LearnedScales(Saved):
     def predictive(self, j: int, x: FloatArray) -> dict[float, float]:
         """P(r) of every reward r, for a link with finitely many."""
         link: Any = self.link
-        parts = [link.predictive(m, q) for m, q in self._pairs(j, x)]
-        return {r: float(self._average([part[r] for part in parts])) for r in parts[0]}
+        given = [link.predictive(m, q) for m, q in self._pairs(j, x)]
+        return mixed_predictive(self.p[self.p > 0.0], given)
 
     def score_quantiles(self, j: int, x: FloatArray, tails: FloatArray) -> FloatArray:
         """Return quantiles of the score x·w_j; NaN while the scale of the rewards is unknown."""
@@ -309,15 +310,16 @@ class LearnedScales(Saved):
     def draw_rows(self, rows: IntArray, rng_state: UIntArray) -> FloatArray:
         """Draw ρ and s, then w_j for every row j; 0 while the scale of the rewards is unknown."""
         h, s = kernels.scales.draw_scale(self.link.kind, self.arrays, rng_state)
+        if s == 0.0:  # the scale is unknown
+            return np.zeros((rows.size, self.features))
         return self._draw(h, s * self.spread, rows, rng_state)
 
     def _draw(self, h: int, s: float, rows: IntArray, rng_state: UIntArray) -> FloatArray:
         """Draw w_j for every row j, given ρ_h and s."""
-        weights = np.zeros((rows.size, self.features))
+        weights = np.empty((rows.size, self.features))
         for w, j in zip(weights, rows.tolist(), strict=True):
-            if s > 0.0:
-                R, z, v = self.R[h, j], self.z[h, j], self.arrays.v
-                kernels.regression.draw_weights(R, z, v, w, rng_state, s)
+            R, z, v = self.R[h, j], self.z[h, j], self.arrays.v
+            kernels.regression.draw_weights(R, z, v, w, rng_state, s)
         return weights
 
     def draw_prior(self, rng_state: UIntArray, noise: float) -> FloatArray:
