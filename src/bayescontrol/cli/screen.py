@@ -19,6 +19,8 @@ from bayescontrol.lab.experiment import ClaimVerdict, Table
 from bayescontrol.lab.runner import Result
 from bayescontrol.report import tables
 
+#: Columns of a file or a pipe.
+_FILE_WIDTH: Final = 120
 #: The style of each verdict.
 _STYLES: Final[Mapping[ClaimVerdict, str]] = {
     "holds": "green",
@@ -36,6 +38,8 @@ class UsageError(click.ClickException):
 
 
 class _Screen(Console):
+    """A console on standard output."""
+
     def on_broken_pipe(self) -> None:
         """Raise `BrokenPipeError`: Rich would exit with code 1, which means that a claim fails."""
         raise BrokenPipeError(errno.EPIPE, "the reader of standard output has gone")
@@ -44,7 +48,7 @@ class _Screen(Console):
 def open_console() -> Console:
     """Return a console on standard output; a file or a pipe is 120 columns wide."""
     has_width = sys.stdout.isatty() or "COLUMNS" in os.environ
-    return _Screen(width=None if has_width else 120, highlight=False)
+    return _Screen(width=None if has_width else _FILE_WIDTH, highlight=False)
 
 
 def print_title(name: str, about: str) -> Console:
@@ -143,4 +147,5 @@ def table(content: Table) -> Group:
 
 
 def _grid(title: str) -> Grid:
+    """Return an empty table with this title."""
     return Grid(title=Text(title, style="bold"), title_justify="left", box=SIMPLE_HEAD)

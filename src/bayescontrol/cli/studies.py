@@ -430,6 +430,6 @@ def _print_result(console: Console, result: Result, *, has_page: bool) -> None:
             console.print(f"{more}: {where}")
             break
         console.print(content)
-    paper, ours = tables.summary(result.score.claims).values()
+    paper, ours = tables.summary(result.score.claims).values()  # in the order of the sources
     of_paper = "" if paper == "none" else f"Claims of the paper: {paper}. "
     console.print(f"{of_paper}Our own checks: {ours}.")
