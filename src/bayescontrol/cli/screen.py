@@ -19,8 +19,6 @@ from bayescontrol.lab.experiment import ClaimVerdict, Table
 from bayescontrol.lab.runner import Result
 from bayescontrol.report import tables
 
-#: Columns of a file or a pipe.
-_FILE_WIDTH: Final = 120
 #: The style of each verdict.
 _STYLES: Final[Mapping[ClaimVerdict, str]] = {
     "holds": "green",
@@ -48,7 +46,7 @@ class _Screen(Console):
 def open_console() -> Console:
     """Return a console on standard output; a file or a pipe is 120 columns wide."""
     has_width = sys.stdout.isatty() or "COLUMNS" in os.environ
-    return _Screen(width=None if has_width else _FILE_WIDTH, highlight=False)
+    return _Screen(width=None if has_width else 120, highlight=False)
 
 
 def print_title(name: str, about: str) -> Console:

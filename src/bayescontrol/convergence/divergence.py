@@ -315,10 +315,10 @@ def _replay(record: Record, agent: Rule) -> tuple[FloatArray, bool, FloatArray]:
     if table is not None:
         evidence = np.ascontiguousarray(table[0].by_mode[table[1:]])
         weights = belief.copy().weight_arrays()
-        steps_done = kernels.divergence.posteriors(*weights, evidence, posterior)
-        if steps_done == len(record):
+        # The kernel returns the steps done: fewer than all if some evidence is invalid.
+        if kernels.divergence.posteriors(*weights, evidence, posterior) == len(record):
             return evidence, False, posterior
-    # The kernel stops at invalid evidence; the step-by-step code raises the error.
+    # The step-by-step code also raises the error for invalid evidence.
     hypotheses = queries_for(belief.modes)
     evidence = np.empty((len(record), len(belief)))
     posterior[0] = belief.posterior()

@@ -104,8 +104,8 @@ def to_xarray(
         named[name] = axes, array
         for axis, size in zip(axes, array.shape, strict=True):
             if axis in ("run", "step"):
-                first = 1 if axis == "step" else 0
-                coords.setdefault(axis, first + np.arange(size))
+                # Runs count from 0, steps from 1.
+                coords.setdefault(axis, np.arange(size) + (axis == "step"))
     attributes = {name: _attribute(value) for name, value in {**settings, **(attrs or {})}.items()}
     labels = {axis: np.asarray(values) for axis, values in coords.items()}
     try:

@@ -10,7 +10,6 @@ a run without axes use a new pyplot figure, which notebooks show.
 """
 
 import io
-import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from functools import singledispatch
@@ -121,7 +120,7 @@ def figure(chart: Chart, *, in_pyplot: bool = False, for_page: bool = False) -> 
     # The number of each group, for ids; empty if the figure needs none.
     numbers = {group: k for k, group in enumerate(groups)} if for_page else {}
     title, remark = ("", "") if for_page else (chart.title, chart.remark)
-    columns, rows = chart.columns, math.ceil(len(chart.panels) / chart.columns)
+    columns, rows = chart.columns, -(-len(chart.panels) // chart.columns)  # rounded up
     is_single = len(chart.panels) == 1
     width, height = _panel_size(chart)
     has_remark_above = bool(remark) and not is_single

@@ -25,8 +25,7 @@ from bayescontrol.plot import chart
 from bayescontrol.plot.chart import Colour, Dash
 
 #: Rounding error of a probability, and of a coordinate.
-_ROUNDING: Final = 1e-9
-_COORDINATE_ROUNDING: Final = 1e-6
+_ROUNDING, _COORDINATE_ROUNDING = 1e-9, 1e-6
 #: Number of corners of a disc, and number of points of a curve that determine its extent.
 _DISC_CORNERS: Final = 48
 _CURVE_POINTS: Final = 33

@@ -248,12 +248,9 @@ def _remark(text: str, label: str = "") -> str:
 
 def _paper_part(sections: Sequence[Section]) -> str:
     """Return small pictures of the figures of the paper, in its order, and its tables."""
-    shown = [
-        (section, name, n)
-        for section in sections
-        for name, chart in section.charts.items()
-        for n in chart.paper  # the numbers of the figures of the paper that the chart shows
-    ]
+    charts = ((section, *item) for section in sections for item in section.charts.items())
+    # n is the number of a figure of the paper that the chart shows.
+    shown = [(section, name, n) for section, name, chart in charts for n in chart.paper]
     pictures = (
         _picture(section, name, section.charts[name].places[n])
         for section, name, n in sorted(shown, key=lambda figure: figure[2])

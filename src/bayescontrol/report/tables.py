@@ -34,7 +34,7 @@ _TOLERANCE: Final = 1e-6
 #: From this error on, value and error are shown with an exponent.
 _HUGE_ERROR: Final = 1e6
 #: A column of fractions whose sizes are in this range has a common number of decimals.
-_COMMON_SIZES: Final = (1e-3, 1e6)
+_SMALLEST, _LARGEST = 1e-3, 1e6
 #: Digits of the largest fraction of such a column.
 _COLUMN_DIGITS: Final = 5
 #: Points of a sweep in one table on a terminal.
@@ -56,8 +56,7 @@ def number(value: float | str) -> str:
     """
     if isinstance(value, str | int) or not math.isfinite(value):
         return str(value)
-    is_short_integer = value.is_integer() and abs(value) < _LONG_INTEGER
-    return f"{value:.0f}" if is_short_integer else f"{value:.6g}"
+    return f"{value:.0f}" if value.is_integer() and abs(value) < _LONG_INTEGER else f"{value:.6g}"
 
 
 def with_error(value: float | str, error: float | None) -> str:
@@ -140,9 +139,8 @@ def columns_of(content: Table) -> list[ColumnText]:
         # The finite floats but 0.
         fractions = [v for v in values if isinstance(v, float) and v and math.isfinite(v)]
         sizes = [abs(v) for v in fractions]
-        smallest, largest = _COMMON_SIZES
         has_fraction = any(not v.is_integer() for v in fractions)
-        if has_fraction and smallest <= min(sizes) <= max(sizes) < largest:
+        if has_fraction and _SMALLEST <= min(sizes) <= max(sizes) < _LARGEST:
             digits_before_point = 1 + math.floor(math.log10(max(1.0, *sizes)))
             most = max(0, _COLUMN_DIGITS - digits_before_point)
             decimals = min(most, max(map(_decimals, map(number, fractions))))
@@ -213,8 +211,8 @@ def sweep_tables(scores: Sequence[tuple[Point, Score]]) -> list[Table]:
     expected: dict[str, str] = {}
     for claim in (claim for _, score in scores for claim in score.claims):
         text = number(claim.expected)
-        is_same = expected.get(claim.name, text) == text  # as at the points before
-        expected[claim.name] = text if is_same else "varies"
+        # "varies" unless it is the same at all points.
+        expected[claim.name] = text if expected.get(claim.name, text) == text else "varies"
     tables = []
     for start in range(0, len(scores) if expected else 0, _POINTS):
         part = slice(start, start + _POINTS)

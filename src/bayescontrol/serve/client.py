@@ -35,8 +35,7 @@ from bayescontrol.serve.access import require_sendable
 #: Statuses after which a request is repeated: too slow, too many requests, overloaded.
 _RETRIED: Final = frozenset({408, 429, 502, 503, 504})
 #: Seconds before the first retry; they double up to the most.
-_FIRST_WAIT: Final = 0.05
-_MAX_WAIT: Final = 2.0
+_FIRST_WAIT, _MAX_WAIT = 0.05, 2.0
 #: An attempt after the end of the call has this timeout, because 0 would mean no waiting at all.
 _LEAST_TIMEOUT: Final = 0.001
 #: Default seconds for a call, and for attempts to reach a server that accepts no connection.
@@ -324,11 +323,10 @@ def _probabilities(plain: Any) -> dict[Any, float] | None:
 
 def _decision(plain: Mapping[str, Any]) -> Decision:
     """Decode the fields of a `bodies.DecisionInfo`."""
-    action, x = from_plain(plain["action"]), from_plain(plain["situation"])
-    probabilities, p = _probabilities(plain["probabilities"]), plain["probability"]
     return Decision(
-        id=plain["id"], action=action, probability=p, situation=x, basis=plain["basis"],
-        time=plain["time"], probabilities=probabilities,
+        id=plain["id"], action=from_plain(plain["action"]), probability=plain["probability"],
+        situation=from_plain(plain["situation"]), basis=plain["basis"], time=plain["time"],
+        probabilities=_probabilities(plain["probabilities"]),
     )  # fmt: skip
 
 
