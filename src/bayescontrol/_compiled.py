@@ -42,7 +42,7 @@ def find_loop(agent: Any, environment: Any) -> CompiledLoop | None:
     >>> find_loop(object(), object()) is None
     True
     """
-    if "parts" in vars(type(environment)):
+    if "parts" in vars(type(environment)):  # an environment that changes during the run
         return None if find_loop(agent, environment.world) is None else _run_parts
     belief = learner(agent)
     for owner in (belief, getattr(belief, "modes", None)):

@@ -49,6 +49,8 @@ M = TypeVar("M")
 NOT_GIVEN: Final = object()
 #: In how many observations `likelihood` and `log_likelihood` of a mode with both are compared.
 _COMPARISONS: Final = 10
+#: The relative difference up to which they count as equal.
+_SAME: Final = 1e-6
 
 
 # -- one mode -----------------------------------------------------------------------------
@@ -171,6 +173,7 @@ def has(value: object, capability: type[C]) -> TypeGuard[C]:
 
 def _missing(value: object, capability: type) -> list[str]:
     """Return the methods of a capability that the object lacks, or has set to None."""
+    # The public members of a protocol, and the two special methods of a mode array.
     names = [n for n in vars(capability) if n[0] != "_" or n in ("__len__", "__getitem__")]
     return [name for name in names if getattr(value, name, None) is None]
 
@@ -222,6 +225,7 @@ def state_transition(mode: Any, x: Any, advance: Advance | None) -> Advance:
 
 
 def _advance_both(mode: Any, advance: Advance, xs: SituatedState, a: Any, o: Any) -> SituatedState:
+    """Return the next pair (x, s) of a mode that uses the situation."""
     return SituatedState(advance(xs.x, a, o), mode.advance(xs, a, o))
 
 
@@ -278,6 +282,7 @@ class BoundMode(Generic[M]):
 
 
 def _call_with_state(mode: BoundMode[Any], method: str, x: Any, *arguments: Any) -> Any:
+    """Call a method of the mode with s, or the pair (x, s), in place of x."""
     s = state_for(mode.unbound, x, mode.states[mode.m])
     return getattr(mode.unbound, method)(s, *arguments)
 
@@ -417,7 +422,7 @@ class ModeListQueries(_Queries, Generic[M]):
             other_answer = float(getattr(mode, other)(x, a, o))
             p, log_p = (other_answer, answer) if self.log else (answer, other_answer)
             exp_log_p = math.exp(min(log_p, 700.0))  # exp(710) overflows
-            if abs(p - exp_log_p) > 1e-6 * max(p, exp_log_p, 1e-300):
+            if abs(p - exp_log_p) > _SAME * max(p, exp_log_p, 1e-300):  # 1e-300: both may be 0
                 raise InvalidTable(
                     f"{mode_label(m, mode)} contradicts itself for x={x!r}, "
                     f"a={a!r}, o={o!r}: likelihood is {p:.6g}, with the logarithm "

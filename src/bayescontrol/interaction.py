@@ -264,7 +264,7 @@ def _steps(log: Any) -> Iterator[tuple[Any, ...]]:
         return
     if isinstance(log, str | bytes) or not isinstance(log, Iterable):
         raise BadEvidence(f"log={log!r}: expected a Record, pairs (a, o) or triples (x, a, o)")
-    length = 0
+    length = 0  # of the entries so far; 0 before the first
     for t, step in enumerate(log):
         if isinstance(step, np.ndarray) and step.ndim:
             step = tuple(step.tolist() if step.ndim == 1 else step)
@@ -279,7 +279,7 @@ def _steps(log: Any) -> Iterator[tuple[Any, ...]]:
 
 
 def _replay(trial: Rule, steps: list[tuple[Any, ...]], demonstration: bool, rng: Stream) -> int:
-    """Let `trial`, a copy of the agent, learn the steps of a log; return the number of steps."""
+    """Let an agent, or a copy for a trial, learn the steps of a log; return the number of steps."""
     must_renew = hasattr(trial.belief, "renew")  # resamples as evidence arrives, as particles do
     for t, step in enumerate(steps):
         *situation, a, o = step

@@ -112,11 +112,11 @@ def _mean_table(record: Run, world: Any, start: Any, arms: int) -> FloatArray:
     steps = len(record.actions)
     contexts = world.contexts_of(record, start) if hasattr(world, "contexts_of") else None
     worlds = world.worlds_of(record) if hasattr(world, "worlds_of") else {0: world}
-    ends = [*list(worlds)[1:], steps]
+    ends = [*list(worlds)[1:], steps]  # each world ends where the next begins
     parts = []
     for (begin, part), end in zip(worlds.items(), ends, strict=True):
         x = None if contexts is None else contexts[begin:end]
-        shape = (max(min(end, steps) - begin, 0), arms)
+        shape = (max(min(end, steps) - begin, 0), arms)  # 0: it begins after the record
         parts.append(np.broadcast_to(part.means(x), shape))
     return np.concatenate(parts)
 

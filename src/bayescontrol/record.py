@@ -27,6 +27,10 @@ if TYPE_CHECKING:
     from bayescontrol.plot.figures import Plot
 
 
+#: Steps of a record that a notebook shows.
+_HTML_STEPS = 10
+
+
 @dataclass(frozen=True)
 class Probe:
     """A measurement `measure(agent, a, o)`, taken before or after the agent observes o_t.
@@ -70,6 +74,7 @@ def _log_score(agent: Any, a: Any, o: Any) -> float:
     observations. A lost observation has no bits.
     """
     log_predictive = _belief_method(agent, "log_predictive")
+    # Adding 0. turns -0. into 0.
     return 0.0 if o is MISSING else -float(log_predictive(agent.x, a, o)) / math.log(2.0) + 0.0
 
 
@@ -202,12 +207,14 @@ class Record:
         return f"Record({counted(len(self), 'step')}: {shown})"
 
     def _repr_html_(self) -> str:
+        """Show the first `_HTML_STEPS` steps in a notebook, with the names of drawn modes."""
         columns = self.columns()
         if "drawn_mode" in columns and self.mode_names:
             drawn = columns["drawn_mode"].astype(np.intp)
             columns["drawn_mode"] = np.array([*self.mode_names, "none"])[drawn]  # -1: no mode
-        rows = [[t + 1, *(c[t] for c in columns.values())] for t in range(min(len(self), 10))]
-        more = ", the first 10" if len(self) > 10 else ""
+        steps = range(min(len(self), _HTML_STEPS))
+        rows = [[t + 1, *(column[t] for column in columns.values())] for t in steps]
+        more = f", the first {len(steps)}" if len(self) > len(steps) else ""
         seed = "" if self.seed is None else f", seed {self.seed}"
         return html_table(f"{len(self)} steps{more}{seed}", ["t", *columns], rows)
 

@@ -96,10 +96,11 @@ class ControlRule(Saved, Generic[M, X, A, O]):
         self.schedule: Schedule = require_schedule(schedule)
         #: The mode that acts now.
         self.mode: M | None = None
+        #: The actions issued so far; the t and the situation x of the last draw of a mode.
         self._t = 0
         self._drawn_at = 0
         self._drawn_in = situation
-        #: The capabilities that were looked up, and the belief that has them.
+        #: The belief that was asked for capabilities, and its answers: see `_offers`.
         self._capable: tuple[Any, dict[type, bool]] = belief, {}
 
     # -- the two steps of the rule -------------------------------------------------------
@@ -203,6 +204,7 @@ class ControlRule(Saved, Generic[M, X, A, O]):
         return retired or self.schedule(self._held(), rng)
 
     def _held(self) -> Held[X]:
+        """Return the held mode as a schedule sees it."""
         return Held(self._t, self._t - self._drawn_at, self.x, self._drawn_in)
 
     # -- exact probabilities ---------------------------------------------------------------
@@ -264,6 +266,7 @@ class ControlRule(Saved, Generic[M, X, A, O]):
         return np.array([self._t, self._drawn_at, self.mode is not None])
 
     def _check_state(self, new: SimpleNamespace) -> None:
+        """Raise an error if the saved clock is invalid; `_after_load` finds the held mode."""
         t, drawn_at, has_mode = new.clock.tolist()
         if not 0 <= drawn_at <= t:
             raise damaged(f"the clock is {new.clock}: expected t >= drawn_at >= 0 and has_mode")
@@ -282,6 +285,7 @@ class ControlRule(Saved, Generic[M, X, A, O]):
         return f"{type(self).__name__}({self.belief!r}{where}, t={self._t})"
 
     def _repr_html_(self) -> str:
+        """Show the agent and its belief in a notebook."""
         html = getattr(self.belief, "_repr_html_", None)
         where = "" if self.x is None else f", situation {escape(shown(self.x))}"
         body = html() if html else ""

@@ -38,11 +38,15 @@ SeedLike: TypeAlias = "int | Stream | np.random.Generator | None"
 #: The argument `rng` of built-in methods: see `require_stream`.
 StreamLike: TypeAlias = "Stream | np.random.Generator"
 
+#: The name of the saved state.
 ALGORITHM = "xoshiro256++"
+#: The end of 64-bit integers: the largest is one less.
 INT64 = 2**63
 WORD = 2**32 - 1  # the largest 32-bit word
 #: If this module is loaded, so is Numba, and kernels can be called at once.
 _KERNELS = "bayescontrol.kernels.random"
+#: Relative rounding errors that a covariance matrix may have.
+_ROUNDING = 1e-12
 #: The largest number of trials and the largest mean of a Poisson number: both are doubles.
 MAX_COUNT = 2**53
 
@@ -245,6 +249,7 @@ class Stream:
         weights = _as_weights(p)
         if weights.ndim != 1:
             raise ValueError(f"p has shape {weights.shape}: pass one weight per outcome")
+        # For an array, this draw from a copy only checks the weights; -1: they are invalid.
         i = kernels.random.categorical(self.state if size is None else self.state.copy(), weights)
         if i < 0:
             raise _invalid_weights(weights)
@@ -317,6 +322,7 @@ class Stream:
     def _fill(
         self, fill: Callable[..., None], size: Size, *parameters: object, dtype: type = np.float64
     ) -> npt.NDArray[Any]:
+        """Return an array of this shape whose numbers a kernel draws one after the other."""
         out: npt.NDArray[Any] = np.empty(size, dtype)
         fill(self.state, *parameters, out.reshape(-1))
         return out
@@ -410,10 +416,10 @@ def _mean_and_factor(mean: ArrayLike, cov: ArrayLike) -> tuple[FloatArray, Float
     if not (np.isfinite(centre).all() and np.isfinite(C).all()):
         raise ValueError("mean and cov must be finite")
     scale = np.abs(C).max(initial=0.0)
-    if np.abs(C - C.T).max(initial=0.0) > 1e-12 * scale:
+    if np.abs(C - C.T).max(initial=0.0) > _ROUNDING * scale:
         raise ValueError("cov is not symmetric: pass (cov + cov.T) / 2")
     least = np.linalg.eigvalsh(C).min(initial=0.0)
-    if least < -1e-12 * scale * centre.size:
+    if least < -_ROUNDING * scale * centre.size:
         raise ValueError(f"cov has the eigenvalue {least:.3g}: it must be positive semidefinite")
     return centre, kernels.regression.factor(C)
 

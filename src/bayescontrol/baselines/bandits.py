@@ -140,6 +140,7 @@ class CountingAgent(Saved):
         return policies.interact(policy, world, streams, actions, rewards)
 
     def _check_state(self, new: SimpleNamespace) -> None:
+        """Raise an error if no valid rewards have these counts."""
         n, s, q = new._counts
         is_valid = (n >= 0.0) & (n == np.floor(n))
         if self.support > 0:  # rewards in [0, 1]

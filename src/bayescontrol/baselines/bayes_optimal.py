@@ -97,6 +97,7 @@ class BayesPlan(Generic[X, A, O]):
     ) -> None:
         as_integer("horizon", horizon, 1)
         self.modes, self.reward, self.horizon, self.limit = modes, reward, horizon, limit
+        # The belief of each key; Q_n(x, v, ·) by (n, x, v); the result of `_branch` by (x, v).
         self._v: dict[Key, FloatArray] = {}
         self._q: dict[tuple[int, X, Key], tuple[float, ...]] = {}
         self._branches: dict[tuple[X, Key], list[list[tuple[float, float, X, Key]]]] = {}
@@ -145,6 +146,7 @@ class BayesPlan(Generic[X, A, O]):
         return self._branches[node]
 
     def _outcomes(self, x: X, v: Key, a: A) -> Iterator[tuple[float, float, X, Key]]:
+        """Yield (P(o | v, x, a), r, T(x, a, o), v') for every possible o."""
         for o, likelihood in self.modes.observation_probabilities(x, a).items():
             joint = self._v[v] * likelihood
             p = float(joint.sum())
@@ -246,6 +248,7 @@ class BanditPlan:
         self.prior, self.counts = _checked_prior(arms, horizon, prior, limit)
         d = 2 * arms
         self._C = _pascal(horizon, d)
+        # Scratch of the kernel: counts, positions and Q_n of one state.
         k, place, Q = np.empty(d, np.int64), np.empty(d, np.int64), np.empty(arms)
         #: V of all counts after t pulls, for t = 0 … horizon - 1; then an empty array.
         self._V = V = [np.empty(comb(t + d - 1, d - 1)) for t in range(horizon)] + [np.empty(0)]
@@ -274,6 +277,7 @@ class BanditPlan:
         (1, 0)
         """
         Q = self.action_values(counts)
+        # `argmax` returns the first arm whose value is the largest up to rounding.
         return int((Q.max() - _BANDIT_TIE * max(1.0, Q.max()) <= Q).argmax())
 
     def after(self, counts: ArrayLike, horizon: int | None = None) -> "BanditPlan":
@@ -381,6 +385,7 @@ class BayesOptimalBandit(Saved):
             self.plan, self._counts = self.plan.after(self._counts), np.zeros_like(self._counts)
 
     def _best_arm(self) -> int:
+        """Return the best arm; a finished plan is renewed first."""
         self._renew_plan_if_finished()
         return self.plan.action(self._counts)
 
@@ -409,7 +414,7 @@ def expected_total(
     rows, _ = _checked_prior(arms, horizon, prior, limit)
     d = 2 * arms
     C, place = _pascal(horizon, d), np.empty(d, np.int64)
-    total, v = 0.0, np.ones(1)
+    total, v = 0.0, np.ones(1)  # v: the probability of all counts after t pulls
     for t in range(horizon):
         counts = np.empty((v.size, d), np.int64)
         kernels.bandit_plan.write_counts(t, counts)

@@ -48,10 +48,11 @@ class GittinsAgent(CountingAgent):
         self.table = table
 
     def _choose(self, rng: Stream) -> int:
+        """Return the number of the arm with the highest index."""
         j = kernels.policies.highest_index_arm(
             self.table.nu, self._counts, self._scratch[0], rng.state
         )
-        if j < 0:  # an arm has more pulls than the table covers
+        if j < 0:  # the kernel found no index: an arm has more pulls than the table covers
             nu = np.array(list(self.indices().values()))
             best = np.flatnonzero(nu == nu.max())
             j = int(best[rng.integers(best.size)] if best.size > 1 else best[0])

@@ -71,9 +71,10 @@ class Workspace:
     def __init__(self, problem: GittinsProblem, levels: int, ghost: float) -> None:
         self.problem, self.levels, self.ghost = problem, levels, ghost
         self.rows = min(problem.pulls + 1, levels) + 1
-        self.low, self.high = math.inf, -math.inf
+        self.low, self.high = math.inf, -math.inf  # no interval yet
         learning_ends = problem.lookahead is not None
         rate = kernels.gittins.rate(problem.gamma)
+        # Scratch of `sweep` and `gap`.
         self._d, self._e = np.zeros(levels + 3), np.zeros(levels + 3)
         inverse, ghosts, self._beyond = np.empty((3, levels + 1))
         self.band = kernels.gittins.Band(
@@ -132,6 +133,8 @@ SHARE = 0.1
 TARGET = 0.9
 #: The most and the fewest additional levels in `_march_up`, times ln(1/γ), and how they change.
 MOST, FEWEST, CHANGE = 3.0, -1.0, 0.25
+#: How much a step of λ may grow or shrink at a time.
+GROWTH, DECAY = 1.2, 0.6
 #: A bound of the rounding errors in the last few operations on a bracket.
 LAST = 1e-15
 
@@ -173,6 +176,7 @@ def _split(
     One λ can split a bracket if both parts become narrow enough; a wider bracket is halved.
     Returns how often a pass could not decide on which side of λ an index lies.
     """
+    # State i = n (n+1) / 2 + s is at level n with s successes.
     levels = (np.sqrt(8.0 * wide + 1.0).astype(np.int64) - 1) // 2
     successes = wide - levels * (levels + 1) // 2
     reach = 2.0 * (tolerance - LAST)
@@ -181,7 +185,7 @@ def _split(
     last = np.maximum(lower[wide] + reach, middle)
     lam, undecided = -math.inf, 0
     for i in np.argsort(last):
-        if first[i] > lam:
+        if first[i] > lam:  # the last pass has not split this bracket
             lam = float(0.5 * (last[i] + middle[i]))
             sweep = _interval(workspace, lam, 0.0)
             undecided += kernels.gittins.split(lower, upper, levels, successes, sweep)
@@ -205,7 +209,7 @@ def _workspace_for(problem: GittinsProblem, tolerance: float) -> Workspace:
 
 def _march_up(initial: Workspace, lower: FloatArray, upper: FloatArray, tolerance: float) -> None:
     """Step λ up from the smallest posterior mean until no state continues; update the brackets."""
-    problem, n, h = initial.problem, np.arange(initial.rows - 1), tolerance
+    problem, n, h = initial.problem, np.arange(initial.rows - 1), tolerance  # h: the step of λ
     lam = problem.alpha / (problem.m0 + problem.pulls)  # the smallest mean: below all indices
     deeper = cache(partial(initial.deeper, finer=1.0))
     extra = 2.0  # most levels are needed near 0 and 1
@@ -219,7 +223,7 @@ def _march_up(initial: Workspace, lower: FloatArray, upper: FloatArray, toleranc
             excess = kernels.gittins.slack(before, now) / (SHARE * tolerance)
             if excess > 1.0:
                 extra = min(extra + CHANGE, MOST)
-            elif excess < 0.6:
+            elif excess < 0.6:  # far below the allowed gap: fewer levels suffice
                 extra = max(extra - CHANGE, FEWEST)
             workspace = deeper(extra)
             following = _interval(workspace, now.lam + h, h)
@@ -230,8 +234,9 @@ def _march_up(initial: Workspace, lower: FloatArray, upper: FloatArray, toleranc
                 return
             before, now, following = now, following, before
         reuse = following
-        factor = math.sqrt(TARGET * tolerance / error) if error > 0.0 else 1.2
-        h = max(h * min(1.2, max(0.6, factor)), tolerance)
+        # The width of a bracket grows like h².
+        factor = math.sqrt(TARGET * tolerance / error) if error > 0.0 else GROWTH
+        h = max(h * min(GROWTH, max(DECAY, factor)), tolerance)
 
 
 def _step(workspace: Workspace, lam: float, now: "Sweep", reuse: "Sweep | None") -> "Sweep | None":
@@ -254,6 +259,8 @@ def _interval(workspace: Workspace, lam: float, h: float) -> "Sweep":
 
 #: The largest supported discount.
 LARGEST_DISCOUNT = 0.9999
+#: The distance of 1 to the next larger double.
+EPSILON = 2.0**-52
 #: The most rounds, each with more levels, and passes per round.
 ROUNDS, PASSES = 4, 60
 
@@ -298,11 +305,12 @@ def gittins_bounds(
     for _ in range(ROUNDS):
         levels = problem.lookahead
         if levels is None:
+            # After these levels the discount γ^n is about a tenth of the tolerance, to the `depth`.
             levels = 60 + math.ceil(depth * -math.log(0.1 * tolerance) / problem.delta)
         search = _Search(Workspace(problem, levels, 0.01 * tolerance / depth), low, high)
         before = high - low
         low, high = search.close_in(0.1 * tolerance)
-        if high - low <= 2.0 * tolerance or high - low > 0.5 * before:
+        if high - low <= 2.0 * tolerance or high - low > 0.5 * before:  # done, or no progress
             break
         depth *= 1.5
     return low, high
@@ -335,7 +343,11 @@ class _Search:
         self.right = (high, self._value(high))
 
     def _value(self, lam: float) -> float:
-        """Return an upper bound of D at the first state, (0, 0), for this λ."""
+        """Return an upper bound of D at the first state, (0, 0), for this λ; at most 0 if it stops.
+
+        Where the state stops, D = 0 would not show how far it is from continuing. The value is then
+        the advantage of pulling once more.
+        """
         self.workspace.open(lam, lam)
         self.reuse = sweep = self.workspace.sweep(lam, self.reuse)
         if sweep.b[0] == 0:
@@ -360,7 +372,7 @@ class _Search:
                 self.left.append((lam, value))
             else:
                 self.right = (lam, value)
-        return self._proven(), min(self.high, self.right[0] * (1.0 + 2.0**-52))
+        return self._proven(), min(self.high, self.right[0] * (1.0 + EPSILON))
 
     def _next(self, step: int) -> float:
         """Return the next λ.
@@ -383,13 +395,15 @@ class _Search:
         slope, lam = (Da - Db) / (b - a), self.left[-1][0]
         if len(self.left) > 1:
             (z, Dz), (a, Da) = self.left[-2:]
-            slope = max((Dz - Da) / (a - z), 1e-3 * slope)
+            slope = max((Dz - Da) / (a - z), 1e-3 * slope)  # not 0, despite rounding
         for _ in range(PASSES):
             sweep = _interval(self.workspace, lam, 0.0)
             D, e = float(sweep.near[0, 0]), float(sweep.e[0, 0])
             if sweep.b[0] == 0 and e < D:
-                return max(lam * (1.0 - 2.0**-52), self.low)
+                return max(lam * (1.0 - EPSILON), self.low)
             if lam == self.low:
                 break
-            lam, slope = max(lam - 1.01 * (e - D) / slope - 2.0**-52, self.low), 0.7 * slope
+            # Go left by as much as D is short of its gap, and a little more; assume a smaller slope
+            # each time, so that the steps grow until a λ is proven.
+            lam, slope = max(lam - 1.01 * (e - D) / slope - EPSILON, self.low), 0.7 * slope
         return self.low

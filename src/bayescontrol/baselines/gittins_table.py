@@ -162,6 +162,7 @@ def _code() -> str:
 
 
 def _path(key: str) -> Path:
+    """Return the file of the table with this key."""
     return folder() / f"{hashlib.sha256(key.encode()).hexdigest()[:32]}.npz"
 
 

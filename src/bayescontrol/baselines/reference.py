@@ -180,6 +180,7 @@ class OptimalPolicy(Saved):
         self._x = self.mdp.states.place(y)
 
     def _check_state(self, new: SimpleNamespace) -> None:
+        """Raise an error if the MDP does not have the saved state."""
         if new._x >= len(self.mdp.states):
             raise damaged(f"state {new._x} of {len(self.mdp.states)}")
 

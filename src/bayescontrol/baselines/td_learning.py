@@ -122,6 +122,7 @@ class TabularLearner(Saved, ABC):
             self._add_state(x)
         if start is None and not declared:
             raise ValueError("states=None needs start=, the initial state")
+        #: The number of the current state.
         self._x = 0 if start is None else self.number(start, add=True)
 
     @classmethod
@@ -276,6 +277,7 @@ class TabularLearner(Saved, ABC):
     # -- named arrays --------------------------------------------------------------------------
 
     def _check_state(self, new: SimpleNamespace) -> None:
+        """Check the saved arrays on a copy of the learner, and put its tables into `new`."""
         if self._declared and new._names != self._names:
             raise IncompatibleState(
                 f"saved with the states {new._names}, this agent has {self._names}: create it with "
@@ -365,18 +367,23 @@ class QLearning(TabularLearner):
         return float(self._scalars["epsilon"][0])
 
     def _initial_rows(self, offered: BoolArray) -> dict[str, FloatArray]:
+        """Return Q of a new state: `initial`, or -∞ for actions that it does not offer."""
         return {"Q": np.where(offered, self._settings["initial"], -np.inf)}
 
     def _values(self) -> "kernels.td.QArrays":
+        """Return the arrays as the kernels expect them."""
         return kernels.td.QArrays(**self._rows, **self._scalars)
 
     def _choose(self, x: int, rng_state: UIntArray) -> int:
+        """Return the number of the ε-greedy action in state x."""
         return kernels.td.q_choose(self._values(), x, rng_state)
 
     def _learn(self, x: int, a: int, r: float, y: int) -> bool:
+        """Update Q(x,a) and ε; return False, unchanged, if Q would not be finite."""
         return kernels.td.q_learn(self._values(), self._params, x, a, r, y)
 
     def _interact(self, run: "kernels.mdp.MdpRun", at: int, t: int) -> tuple[int, int]:
+        """Run the compiled loop from step t on; return the steps done and the world's state."""
         return kernels.td.q_interact(self._values(), self._params, run, at, t)
 
 
@@ -443,6 +450,7 @@ class RLearning(TabularLearner):
         return {a: int(count) for a, count in self._row("F", x).items()}
 
     def _initial_rows(self, offered: BoolArray) -> dict[str, FloatArray]:
+        """Return Q, F and C/F of a new state; C/F is ∞ for actions that were never tried."""
         return {
             "Q": np.where(offered, 0.0, -np.inf),
             "F": np.zeros(offered.size),
@@ -455,15 +463,19 @@ class RLearning(TabularLearner):
         np.divide(self._params.C, F, out=self._rows["bonus"], where=F > 0.0)
 
     def _values(self) -> "kernels.td.RArrays":
+        """Return the arrays as the kernels expect them."""
         return kernels.td.RArrays(**self._rows, **self._scalars)
 
     def _choose(self, x: int, rng_state: UIntArray) -> int:
+        """Return the number of the action in state x: exploring with probability p_exp."""
         return kernels.td.r_choose(self._values(), self._params, x, rng_state)
 
     def _learn(self, x: int, a: int, r: float, y: int) -> bool:
+        """Update Q(x,a), F(x,a) and ρ; return False, unchanged, if one would not be finite."""
         return kernels.td.r_learn(self._values(), self._params, x, a, r, y)
 
     def _interact(self, run: "kernels.mdp.MdpRun", at: int, t: int) -> tuple[int, int]:
+        """Run the compiled loop from step t on; return the steps done and the world's state."""
         return kernels.td.r_interact(self._values(), self._params, run, at, t)
 
 
@@ -489,6 +501,7 @@ def _run(
         before = environment.at
         done, environment.at = agent._interact(run, before, t)
         if done < steps:  # a state without a number: `observe` adds it or raises an error
+            # The agent is in the state before step `done`.
             agent._x = int(number[rows["state"][done - 1] if done > t else before])
             o = Step(float(rows["reward"][done]), environment.x)
             agent.observe(mdp.actions[actions[done]], o)

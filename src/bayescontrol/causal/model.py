@@ -175,6 +175,7 @@ class Distribution:
         axes = [axis_of(self.domains, name) for name in names]
         summed_axes = tuple(set(range(self.p.ndim)) - set(axes))
         p = np.asarray(self.p.sum(axis=summed_axes), dtype=self.p.dtype)
+        # The sum leaves the axes in their old order; order[i] is the place of names[i] there.
         order = np.argsort(np.argsort(axes))
         return Distribution({name: self.domains[name] for name in names}, p.transpose(order))
 
@@ -219,6 +220,7 @@ class Distribution:
         return "\n".join(lines + note)
 
     def _repr_html_(self) -> str:
+        """Show the table in a notebook."""
         (header, *rows), note = self._rows()
         return html_table("; ".join([_label(self.names), *note]), header, rows)
 
@@ -241,10 +243,12 @@ class Distribution:
 
 
 def _label(names: Iterable[str]) -> str:
+    """Return P(X1, …, Xn) for a message."""
     return f"P({', '.join(names)})"
 
 
 def _total(p: AnyArray) -> Probability:
+    """Return the sum of a table: a Fraction if the table is exact, else a float."""
     total = p.sum()
     return total if isinstance(total, Fraction) else float(total)
 
@@ -443,7 +447,7 @@ class CausalModel(Causal):
         p = joint.marginal(*order).p
         for i in reversed(range(len(order))):
             past = np.asarray(p.sum(axis=-1), dtype=p.dtype)
-            table = p / np.where(past == 0, 1, past)[..., None]
+            table = p / np.where(past == 0, 1, past)[..., None]  # rows of zeros where p(x_<i) = 0
             name = order[i]
             factors.append(Factor(name, joint.domains[name], table, order[:i], partial=True))
             p = past
@@ -468,6 +472,7 @@ class CausalModel(Causal):
         for i, (factor, table) in enumerate(zip(self.factors, self._tables, strict=True)):
             axes = [axis_of(self.domains, name) for name in (*factor.parents, factor.name)]
             shape = [len(v) if j in axes else 1 for j, v in enumerate(self.domains.values())]
+            # One axis for each variable up to this one, of length 1 if it is not a parent.
             aligned = table.transpose(np.argsort(axes)).reshape(shape[: i + 1])
             if factor.partial and np.any((p > 0) & (aligned.sum(axis=-1) == 0)):
                 raise ImpossibleCondition(

@@ -30,6 +30,8 @@ from bayescontrol.lab.settings import add_settings
 from bayescontrol.rule import ControlRule
 from bayescontrol.schedules import Every, every_step
 
+#: A mode is dropped when its weight is below this, or below a tenth of the smallest prior.
+_DROPPED = 0.01
 #: Pairs that are shown without --all.
 _SHOWN = 12
 _positive = click.IntRange(min=1)
@@ -127,9 +129,9 @@ def _modes_to_simulate(loaded: Any) -> dict[str, Any] | None:
 
 
 def _bank_of(loaded: Any) -> Bank | None:
-    """Return the bank of plant models, or None."""
+    """Return the bank of an agent, of its wrappers or of a list of modes; None for others."""
     while hasattr(loaded, "agent") and not isinstance(loaded, Bank):
-        loaded = loaded.agent  # of Bumpless or Guarded
+        loaded = loaded.agent  # the agent inside a wrapper: Bumpless or Guarded
     loaded = getattr(loaded, "bank", loaded)
     modes = getattr(getattr(loaded, "belief", None), "modes", loaded)
     is_list = isinstance(modes, list | tuple) and bool(modes)
@@ -277,9 +279,9 @@ def _select_pairs(verdict: Verdict, true: str | None, other: str | None) -> Verd
 def _simulate(verdict: Verdict, runs: int, **simulation: Any) -> output.Times:
     """Return simulated settling times for each true mode; none if `runs` is 0."""
     true_modes = sorted({pair.true for pair in verdict.pairs}) if runs else []
-    # A mode counts as dropped below this weight. It must be less than the prior of every mode.
+    # The limit must be less than the prior of every mode.
     prior = verdict.modes.prior
-    below = min(0.01, prior[prior > 0.0].min() / 10.0)
+    below = min(_DROPPED, prior[prior > 0.0].min() / 10.0)
     times = {}
     with live("simulated") as progress:
         for i, true in enumerate(true_modes):
@@ -291,6 +293,7 @@ def _simulate(verdict: Verdict, runs: int, **simulation: Any) -> output.Times:
 
 
 def _list_classes() -> None:
+    """Print the name, the summary and the settings of every class of modes."""
     console = open_console()
     for name in classes.names():
         about = classes.describe(name)

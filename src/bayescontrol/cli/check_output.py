@@ -83,6 +83,7 @@ def print_headline(console: Console, verdict: Verdict, hold: int = 1) -> None:
 
 
 def _headline(outcome: Outcome) -> Text:
+    """Return the sign and the sentence of an outcome."""
     sign, _, style = _SIGNS[outcome]
     return Text.assemble((f"{sign} ", style), (_HEADLINES[outcome], "bold"))
 
@@ -107,6 +108,7 @@ def print_pairs(console: Console, verdict: Verdict, times: Times, shown: int) ->
 
 
 def _indented(content: Text | Grid) -> Padding:
+    """Indent the content by two columns."""
     return Padding(content, (0, 0, 0, 2))
 
 
@@ -144,6 +146,7 @@ def _remarks(verdict: Verdict, times: Times) -> list[str]:
         time = times[pair.true].of(pair.other)
         runs = len(times[pair.true].first)
         if pair.outcome is Outcome.UNDECIDED and not time.unfinished:
+            # Without an event in n runs, its probability is at most 3/n, with 95 % confidence.
             lines.append(
                 f"Not decided by proof, but {other} was dropped in all of {counted(runs, 'run')} "
                 f"in the world of {true}: with 95 % confidence, it keeps its weight in at most "
@@ -168,6 +171,7 @@ def _is_slow(pair: PairVerdict, times: Times) -> bool:
 
 
 def _print_matrix(console: Console, verdict: Verdict) -> None:
+    """Print the sign of every pair. Names that are too long for the columns are numbered."""
     names = [verdict.modes.name(m) for m in range(len(verdict.modes))]
     cells = {(m, m): Text("·", "dim") for m in range(len(names))}
     for pair in verdict.pairs:
@@ -175,11 +179,12 @@ def _print_matrix(console: Console, verdict: Verdict) -> None:
         cells[pair.true, pair.other] = Text(sign, style)
     console.print(Text("Row: the true mode. Column: the outcome for the other mode.", "dim"))
     grid = Grid.grid(padding=(0, 1))
-    fits = max(map(len, names)) <= 4  # names fit above the columns
+    fits = max(map(len, names)) <= 4  # names this short fit above the columns
     heads = names if fits else [str(m + 1) for m in range(len(names))]
     grid.add_row("", *(Text(head, style="dim") for head in heads))
     for i, row in enumerate(names):
-        signs = [cells.get((i, j), Text()) for j in range(len(names))]  # none without weight
+        # A pair with a mode of prior 0 has no verdict: its cell is empty.
+        signs = [cells.get((i, j), Text()) for j in range(len(names))]
         grid.add_row(Text(row if fits else f"{i + 1} {row}"), *signs)
     console.print(_indented(grid))
     legend = Text("  ")
@@ -190,6 +195,7 @@ def _print_matrix(console: Console, verdict: Verdict) -> None:
 
 
 def _table(pairs: Sequence[PairVerdict], times: Times) -> Grid:
+    """Return a table with a row for each pair; settling times need simulated `times`."""
     grid = Grid(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     for head in ("true", "other", "outcome", "why", "told apart in"):
         grid.add_column(head)
@@ -236,6 +242,7 @@ def _mean_bits(rates: Sequence[DivergenceRate]) -> float:
 
 
 def _bits(rates: Sequence[DivergenceRate]) -> str:
+    """Format the expected bits a step; ∞ if an observation rules the mode out."""
     bits = _mean_bits(rates)
     return "∞" if math.isinf(bits) else f"{bits:.3g}"
 
@@ -265,6 +272,7 @@ def _slowness(pair: PairVerdict, times: Times) -> float:
 
 
 def _how_measured(settling: Settling) -> str:
+    """Explain the column of settling times."""
     return (
         f"Steps until dropped: until the weight is below {settling.below:.2g}, mean of "
         f"{counted(len(settling.first), 'simulated run')} ± its standard error"
@@ -288,6 +296,7 @@ def as_object(verdict: Verdict, times: Times) -> dict[str, Any]:
 
 
 def _pair_object(pair: PairVerdict, times: Times) -> dict[str, Any]:
+    """Return a pair as a JSON object; its `steps` are null without simulation."""
     name, labels = pair.world.modes.name, pair.world.modes.labels.situations
     deadlock = steps = None
     if pair.deadlock is not None:
@@ -323,6 +332,7 @@ def _pair_object(pair: PairVerdict, times: Times) -> dict[str, Any]:
 
 
 def _rate_object(pair: PairVerdict, rate: DivergenceRate) -> dict[str, Any]:
+    """Return a divergence rate as a JSON object, in bits a step."""
     labels = pair.world.modes.labels.situations
     bits = rate.rate / math.log(2.0)
     return {
@@ -374,6 +384,7 @@ def print_bank(name: str, found: BankCheck, as_json: bool, exit_code: int) -> No
     marks = np.where(found.stable, "", " unstable")
     rows = [(names[c], *(f"{found.costs[c, j]:.4g}{marks[c, j]}" for j in every)) for c in every]
     console.print(table(Table("Cost per step", ("controller \\ plant", *names), tuple(rows))))
+    # The numbers [controller, true, other] and their text; violations only if there are limits.
     worst = [(found.times, found.time), (found.violations, found.violation)][: 1 + has_limits]
     for j, i in permutations(every, 2):
         cells = [names[j], names[i], f"{found.rates[j, j, i]:.3g}", found.time(j, j, i)]

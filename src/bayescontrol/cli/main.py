@@ -28,6 +28,7 @@ class _Commands(click.Group):
     """The group of commands. It prints errors without a traceback if the user can fix them."""
 
     def invoke(self, ctx: click.Context) -> Any:
+        """Run the command; turn its errors into the exit codes that the epilog lists."""
         try:
             return super().invoke(ctx)
         except (ExperimentFailed, ModesBroke) as error:
@@ -51,6 +52,7 @@ class _Commands(click.Group):
 
 
 def _print_where_results_are(ctx: click.Context) -> None:
+    """Print where the finished replicas are, if the command stores them."""
     if RESULTS_FOLDER in ctx.meta:
         command = "the same command" + " without --fresh" * (IS_FRESH in ctx.meta)
         print_message(f"Finished replicas: {ctx.meta[RESULTS_FOLDER]}. Run {command} to continue.")

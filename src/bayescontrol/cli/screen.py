@@ -36,6 +36,8 @@ class UsageError(click.ClickException):
 
 
 class _Screen(Console):
+    """A console on standard output."""
+
     def on_broken_pipe(self) -> None:
         """Raise `BrokenPipeError`: Rich would exit with code 1, which means that a claim fails."""
         raise BrokenPipeError(errno.EPIPE, "the reader of standard output has gone")
@@ -143,4 +145,5 @@ def table(content: Table) -> Group:
 
 
 def _grid(title: str) -> Grid:
+    """Return an empty table with this title."""
     return Grid(title=Text(title, style="bold"), title_justify="left", box=SIMPLE_HEAD)

@@ -91,6 +91,7 @@ def list_(name: str | None) -> None:
 
 
 def _show_settings(experiment: Experiment[Any]) -> None:
+    """Print the settings of an experiment, and those of its quick and its full size."""
     console = screen.print_title(experiment.name, f"{experiment.summary}\n")
     grid = Grid("setting", "type", "default", "description", box=None, pad_edge=False)
     fields = lab_settings.describe(experiment.settings)
@@ -178,6 +179,7 @@ class _Finished(NamedTuple):
 
 
 def _sections(done: Sequence[_Finished]) -> list[Section]:
+    """Return the sections of the page of several results."""
     return [item.section for item in done if item.section is not None]
 
 
@@ -254,7 +256,7 @@ class _Run:
             return _Finished(point, replace(result, columns={}, provenance=provenance))
         folder = self.out / point.folder
         stored = self._run_into(folder, point.settings, label)
-        section = build.section_of(stored, name=point.folder, swept=point.swept)
+        section = build.write_section(stored, name=point.folder, swept=point.swept)
         build.write_claims(section.result, folder)
         paths = build.paths_of(folder, list(section.charts))
         return _Finished(point, section.result, paths, section)
@@ -428,6 +430,6 @@ def _print_result(console: Console, result: Result, *, has_page: bool) -> None:
             console.print(f"{more}: {where}")
             break
         console.print(content)
-    paper, ours = tables.summary(result.score.claims).values()
+    paper, ours = tables.summary(result.score.claims).values()  # in the order of the sources
     of_paper = "" if paper == "none" else f"Claims of the paper: {paper}. "
     console.print(f"{of_paper}Our own checks: {ours}.")

@@ -132,6 +132,7 @@ def simulate_divergences(
     chosen = range(len(modes)) if against is None else against
     others = np.array([mode_index(m, names) for m in chosen], np.int64)
     R, K, M, J = runs, times.size, len(modes), others.size
+    # Bytes: 8 for each number of d, of g, G and sup, of the posterior, and of `low`.
     size = 8 * R * K * (J + 3 * M * J + M + 1)
     if size > MAX_BYTES:
         raise ValueError(
@@ -144,6 +145,7 @@ def simulate_divergences(
     kernels.divergence.ratio_table(modes.hypothesis, m_star, others, term)
     kernels.divergence.mean_tables(modes.policy, modes.hypothesis, m_star, others, mean)
     streams = [both_streams(seed, run) for run in range(first, first + runs)]
+    # The states of the streams of agent and world, a row for each run.
     p, q = (np.array([pair[i].state for pair in streams]) for i in (0, 1))
     d, posterior, low = np.empty((R, K, J)), np.empty((R, K, M)), np.empty((R, K))
     g, G, sup = (np.empty((R, K, M, J)) for _ in range(3))
@@ -235,7 +237,7 @@ def _quantile(values: FloatArray, share: float) -> FloatArray:
 
     The first axis of `values` is the run.
     """
-    # Subtract rounding errors: share * n is meant to be an integer.
+    # 1e-9: if share * n is an integer, rounding must not lift it to the next.
     rank = math.ceil(share * len(values) - 1e-9)
     return np.asarray(np.sort(values, axis=0)[max(rank, 1) - 1])
 

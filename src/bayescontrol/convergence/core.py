@@ -349,7 +349,10 @@ def outside_core(world: World) -> BoolArray:
 
 
 def reaches_separation(world: World, takes: BoolArray, m: int) -> BoolArray:
-    """Return the x from which the actions in `takes` can lead to one that separates m from m*."""
+    """Return the x from which the actions in `takes` can lead to one that separates m from m*.
+
+    The result is an array [x].
+    """
     return can_reach(world.graph(takes), (world.separates[m] & takes).any(-1))
 
 
@@ -435,13 +438,14 @@ class BlindSpots:
         differ: BoolArray = self.situations & self.world.acts_differently[self.m]
         if not differ.any():
             return differ
-        # lasting[k, x]: whether mode k may act in x for ever. acts[x, a]: whether such a mode takes
-        # a in x, without separating m from m*.
-        lasting = np.repeat((self.world.modes.prior > 0.0)[:, None], len(differ), axis=1)
+        # may_last[k, x]: whether mode k may act in x for ever. acts[x, a]: whether such a mode
+        # takes a in x, without separating m from m*.
+        may_last = np.repeat((self.world.modes.prior > 0.0)[:, None], len(differ), axis=1)
         for closed in self._closed_sets:
             in_closed = np.isin(np.arange(len(differ)), closed)
-            lasting[self._refuted[:, closed].any(1)] &= ~can_reach(self._pair_graph, in_closed)
-        acts = ((self.world.modes.policy > 0.0) & lasting[..., None]).any(0)
+            # A mode that the closed set refutes stops acting where the pair can reach the set.
+            may_last[self._refuted[:, closed].any(1)] &= ~can_reach(self._pair_graph, in_closed)
+        acts = ((self.world.modes.policy > 0.0) & may_last[..., None]).any(0)
         acts &= ~self.world.separates[self.m]
         return differ & end_components(self.world.edges, acts, self._pair_takes, self.situations)
 
@@ -454,13 +458,16 @@ class BlindSpots:
         return None
 
     def _extend(self, K: IntArray, alive: BoolArray) -> Deadlock | None:
-        """Grow the smallest J and C around the closed set K; return None if it is no deadlock."""
+        """Grow the smallest J and C around the closed set K; return None if it is not a deadlock.
+
+        K, J and C are those of the module docstring; `alive` marks the modes not ruled out.
+        """
         world, differ = self.world, self.world.acts_differently[self.m]
         C, J = np.zeros(len(self._pair_graph), bool), np.zeros(len(world.modes), bool)
         C[K] = J[[world.true, self.m]] = True
-        closed_sets = [K]
+        pair_closed = [K]  # the closed sets of the pair within C
         while True:
-            not_refuted = [~self._refuted[:, closed].any(1) for closed in closed_sets]
+            not_refuted = [~self._refuted[:, closed].any(1) for closed in pair_closed]
             J |= alive & np.any(not_refuted, axis=0)
             takes = world.takes(*np.flatnonzero(J).tolist())
             reached = can_reach(world.graph(takes).T, C)  # where the modes of J get to from C
@@ -468,13 +475,16 @@ class BlindSpots:
                 return None
             if (reached == C).all():
                 break
-            closed_sets, C = closed_within(self._pair_graph, reached), reached
-        if not all(differ[closed].any() for closed in closed_sets):
-            # m* and m act alike in a closed set: C is a deadlock if nothing separates modes of J.
+            pair_closed, C = closed_within(self._pair_graph, reached), reached
+        lasting = pair_closed  # the sets in which the agent may stay for ever
+        if not all(differ[closed].any() for closed in pair_closed):
+            # m* and m act alike in a closed set of the pair. It is still a deadlock if nothing in C
+            # separates a mode of J from m*, so that all of J keep acting, and if m* and m act
+            # differently in a set that J as a whole does not leave.
             if (world.separates[np.ix_(J, C)] & takes[C]).any():
                 return None
-            closed_sets = closed_within(world.graph(takes), C)
-        conflicts = sorted({int(x) for closed in closed_sets for x in closed if differ[x]})
+            lasting = closed_within(world.graph(takes), C)
+        conflicts = sorted({int(x) for closed in lasting for x in closed if differ[x]})
         return Deadlock(tuple(np.flatnonzero(J).tolist()), tuple(conflicts)) if conflicts else None
 
     def _modes_on_arrival(self, situations: set[int]) -> Iterator[BoolArray]:
@@ -496,7 +506,7 @@ class BlindSpots:
                 yielded.add(alive.tobytes())
                 yield alive
             takes = (modes.policy[alive, x] > 0.0).any(0)
-            rows = slice(*np.searchsorted(x_column, (x, x + 1)))
+            rows = slice(*np.searchsorted(x_column, (x, x + 1)))  # those of x: they are sorted
             for a, o in zip(a_column[rows].tolist(), o_column[rows].tolist(), strict=True):
                 remaining = alive & (modes.by_mode[x, a, o] > 0.0)
                 if takes[a] and remaining[self.m]:

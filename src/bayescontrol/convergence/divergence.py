@@ -86,7 +86,7 @@ def _are_indices(column: AnyArray, count: int) -> bool:
 def _replay_steps(
     record: Record, agent: Rule, hypotheses: Hypotheses
 ) -> Iterator[tuple[Any, FloatArray, FloatArray]]:
-    """Yield x_t, the effective evidence of step t, and P(m | âo_≤t), for each step.
+    """Yield x_t, the evidence of step t as the belief uses it, and P(m | âo_≤t), for each step.
 
     While the caller handles step t, `hypotheses` are in their states at time t.
     """
@@ -111,7 +111,10 @@ def _replay_steps(
 
 
 def _likelihoods(hypotheses: Hypotheses, x: Any, a: Any, o: Any) -> FloatArray:
-    """Return P(o | m, x, a) of all modes; raise `BadEvidence` if a or o is not hashable."""
+    """Return P(o | m, x, a) of all modes, or its logarithm; 1 if o is missing.
+
+    Raise `BadEvidence` if a or o is not hashable.
+    """
     if o is MISSING:
         return np.full(len(hypotheses), 0.0 if hypotheses.log else 1.0)
     try:
@@ -302,13 +305,17 @@ def divergences(record: Record, agent: Rule) -> Divergences:
 
 
 def _replay(record: Record, agent: Rule) -> tuple[FloatArray, bool, FloatArray]:
-    """Return P(o_t | m, x_t, a_t), whether it is in logarithms, and P(m | âo_≤t)."""
+    """Return P(o_t | m, x_t, a_t), whether it is in logarithms, and P(m | âo_≤t).
+
+    The first has a row for each step, the last also a row for the prior.
+    """
     belief = _checked_belief(record, agent)
     posterior = np.empty((len(record) + 1, len(belief)))
     table = _table(record, agent)
     if table is not None:
         evidence = np.ascontiguousarray(table[0].by_mode[table[1:]])
         weights = belief.copy().weight_arrays()
+        # The kernel returns the steps done: fewer than all if some evidence is invalid.
         if kernels.divergence.posteriors(*weights, evidence, posterior) == len(record):
             return evidence, False, posterior
     # The step-by-step code also raises the error for invalid evidence.

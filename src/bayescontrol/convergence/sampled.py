@@ -189,6 +189,8 @@ def follow_starts(
     return StartStatistics(rate, blind, act_differently, silent, stuck)
 
 
+#: Rounding error of a number of starts times a share, which is meant to be an integer.
+_STARTS_ROUNDING = 1e-9
 #: The largest number of pairs of a list that are all checked.
 MOST_PAIRS = 100
 #: Number of other modes that take turns with the pair on the way to a start.
@@ -270,6 +272,7 @@ starts of 5 steps)
 
     @property
     def _worst(self) -> Outcome:
+        """Return the worst outcome of the pairs, however few they are."""
         return max(pair.outcome for pair in self.pairs)
 
     def share(self, outcome: Outcome) -> Share:
@@ -287,6 +290,7 @@ starts of 5 steps)
         needed = dict.fromkeys(pair.needed for pair in self.pairs if pair.needed)
         if self.outcome is not self._worst:
             # All pairs settle: more pairs that settle would decide.
+            # If a share `rare_pairs` did not settle, n pairs would all settle in 2.5 % of cases.
             n = math.ceil(math.log(0.025) / math.log1p(-self.rare_pairs))
             purpose = f"to exclude that a share of {self.rare_pairs:g} does not settle"
             needed[f"{counted(n, 'pair')} (modes={2 * n}), {purpose}"] = None
@@ -440,9 +444,11 @@ def _check_pair(
         outcome = Outcome.UNDECIDED
         explanation = "predictions differ, but the rate is not clearly positive"
         needed = f"{counted(rate.runs_needed, 'start')}, for a rate of {rate!r}"
-    elif outcome <= Outcome.SETTLES and plan.starts * plan.rare < 3.0 - 1e-9:
+    # Without a blind start among n, a share above 3/n is excluded with 95 % confidence.
+    elif outcome <= Outcome.SETTLES and plan.starts * plan.rare < 3.0 - _STARTS_ROUNDING:
         outcome, explanation = Outcome.UNDECIDED, f"so far {explanation}"
-        needed = f"{math.ceil(3.0 / plan.rare - 1e-9)} starts, to exclude a share of {plan.rare:g}"
+        starts_needed = math.ceil(3.0 / plan.rare - _STARTS_ROUNDING)
+        needed = f"{starts_needed} starts, to exclude a share of {plan.rare:g}"
     return SampledPair(
         true=group[0],
         other=group[1],

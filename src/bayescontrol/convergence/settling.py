@@ -26,6 +26,9 @@ from bayescontrol.schedules import Every, every_step
 from bayescontrol.seeding import SeedLike, as_seed
 from bayescontrol.statistics import mean_and_error
 
+#: Maximum number of modes in a repr, the slowest first.
+_SHOWN = 8
+
 
 class SettlingTime(NamedTuple):
     """T_m of one mode over the runs, in steps. If `unfinished` > 0, the mean is a lower bound.
@@ -106,9 +109,9 @@ class Settling:
         schedule = "" if self.hold == 1 else f", a new mode every {self.hold} steps"
         others = [m for m in range(len(self.modes)) if m != self.true]
         times = sorted(map(self.of, others), key=lambda time: (-time.unfinished, -time.mean))
-        lines = [f"  {time!r}" for time in times[:8]]
-        if len(times) > 8:
-            lines.append(f"  … and {len(times) - 8} faster ones")
+        lines = [f"  {time!r}" for time in times[:_SHOWN]]
+        if len(times) > _SHOWN:
+            lines.append(f"  … and {len(times) - _SHOWN} faster ones")
         if early := sum(self.modes.prior[m] < self.below for m in others):
             modes = counted(int(early), "mode")
             lines.append(f"  {modes} with prior below {self.below:g}: T = 0, use a lower `below`")
@@ -151,6 +154,8 @@ def settling_times(
     may_be_taken = world.any_mode_takes & world.reachable[:, None]
     tied: BoolArray = ~np.asarray(world.separated_by(may_be_taken).any(-1))
     starts_below = (modes.prior < below) & (np.arange(len(modes)) != m_star)
+    # A run ends when these are dropped. The odds of a tied mode never change: it is dropped at once
+    # or never.
     awaited = np.flatnonzero(~tied | starts_below)
     first = np.empty((runs, len(modes)), np.int64)
     prior = modes.agent().belief.weight_arrays()

@@ -143,6 +143,7 @@ it)
         return divergence_rates(self.world, self.other, self.other)
 
     def _where(self, marked: BoolArray) -> tuple[int, ...]:
+        """Return the marked situations that can occur, as indices."""
         return tuple(np.flatnonzero(marked & self.world.reachable).tolist())
 
     def __repr__(self) -> str:
@@ -317,6 +318,7 @@ is gained by acting differently.
 
 
 def _advice_to_hold(pair: PairVerdict) -> tuple[str, ...]:
+    """Recommend to hold a mode if separating the pair takes several steps in a row."""
     steps = steps_in_a_row(pair)
     if steps < _LONG_SEQUENCE:
         return ()
@@ -349,6 +351,7 @@ def steps_in_a_row(pair: PairVerdict) -> int:
 
 
 def _advice_for_deadlock(pair: PairVerdict) -> tuple[str, ...]:
+    """Recommend to merge the two modes, or to act, keep out of blind spots, or act alike."""
     true, other = _names(pair)
     if not pair.world.separates[pair.other].any():
         return (
@@ -365,7 +368,10 @@ def _advice_for_deadlock(pair: PairVerdict) -> tuple[str, ...]:
 
 
 def _advice_to_act(pair: PairVerdict) -> tuple[str, ...]:
-    """Recommend the most informative action, in the blind situations or reachable from there."""
+    """Recommend the most informative action that neither mode takes, or nothing.
+
+    It is looked for where the agent is stuck, and then wherever it can get to from there.
+    """
     world, labels = pair.world, pair.world.modes.labels
     bits = world.divergence[pair.other] / math.log(2.0)
     untried = np.where(world.takes(pair.true, pair.other), 0.0, bits)
@@ -420,6 +426,7 @@ def _reachable_from_all(world: World, stuck: BoolArray) -> BoolArray:
 
 
 def _names(pair: PairVerdict) -> tuple[str, str]:
+    """Return the names of the true mode and of the other."""
     return pair.world.modes.name(pair.true), pair.world.modes.name(pair.other)
 
 

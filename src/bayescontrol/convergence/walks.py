@@ -23,6 +23,7 @@ from bayescontrol.protocols import Environment, Policy
 from bayescontrol.seeding import SeedLike, Stream, as_seed
 from bayescontrol.situations import as_advance, next_situation
 
+#: Predictions and policies that differ by less are equal up to rounding.
 TOLERANCE = 1e-12
 
 
@@ -92,7 +93,7 @@ class Walk:
 
         No turn is longer than a quarter of all steps, and no mode has two turns in a row.
         """
-        lengths = max(1, steps // 4).bit_length()
+        lengths = max(1, steps // 4).bit_length()  # the number of different lengths
         turn, steps_left = self.chance.integers(len(acting)), steps
         while steps_left > 0:
             length = min(steps_left, 1 << self.chance.integers(lengths))
@@ -177,7 +178,10 @@ class Walk:
 
 
 def _divergence(p: Any, q: Any) -> StepEvidence:
-    """Return KL(p ‖ q), and whether the two differ by more than rounding where p > 0."""
+    """Return KL(p ‖ q), and whether the two differ by more than rounding where p > 0.
+
+    KL is infinite where p > 0 and q = 0, and 0 if they do not differ.
+    """
     nats, separated = 0.0, False
     for o, p_o in p.items():
         if p_o > 0.0:

@@ -65,7 +65,7 @@ def entropy_of(prior: ArrayLike) -> float:
     """
     p = as_prior(prior, np.size(prior))
     p = p[p > 0.0]
-    return float(-(p * np.log2(p)).sum()) + 0.0
+    return float(-(p * np.log2(p)).sum()) + 0.0  # -0. becomes 0.
 
 
 def relative_entropy(
@@ -110,7 +110,7 @@ def relative_entropy(
         allowed = joint > 0.0
         with np.errstate(divide="ignore"):  # KL is infinite where q = 0
             terms = joint[allowed] * np.log2(stage.p[allowed] / q_e[allowed])
-        bits[k % 2, k // 2] = terms.sum()
+        bits[k % 2, k // 2] = terms.sum()  # stage k is a_t for even k, o_t for odd, t = k // 2 + 1
     return Bits(*bits.cumsum(axis=1))
 
 
@@ -191,4 +191,4 @@ def learning_cost(
 
 def _surprise(p: float) -> float:
     """Return -log2 p, which is infinite for p = 0."""
-    return -math.log2(p) + 0.0 if p > 0.0 else math.inf
+    return -math.log2(p) + 0.0 if p > 0.0 else math.inf  # -0. becomes 0.

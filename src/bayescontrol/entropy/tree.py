@@ -244,6 +244,7 @@ def _check_size(horizon: int, steps_left: int, previous: int, current: int, limi
 
     The last step led from `previous` to `current` histories.
     """
+    # log10 of the expected number of histories at the horizon.
     digits = math.log10(current) + steps_left * math.log10(current / previous)
     if digits > math.log10(max(limit, 1.0)):
         shown = f"{10**digits:,.0f}" if digits < 12 else f"10^{digits:.0f}"

@@ -119,6 +119,7 @@ class Continuing:
 End: TypeAlias = Literal["transition", "mask", "end"]
 #: The name of the state in which all episodes end, with `terminated="end"`.
 END = "end"
+#: The columns of a record of `drive` besides actions and observations.
 _PROBES = ("situation", "lane", "reward", "ended")
 
 
@@ -210,6 +211,7 @@ def drive(
     rows: list[tuple[Any, ...]] = []  # a, o and the probes of all transitions
 
     def learn(lane: int, x: Any, a: Any, r: float, y: Any, ended: bool) -> None:
+        """Let the agent learn one transition of a lane, and add it to the rows."""
         o = Step(r, y) if reward else y
         set_situation(agent, x)
         agent.observe(a, o)
@@ -231,6 +233,7 @@ def drive(
             y = space.name(element)
             if lane in resetting:
                 if (unlearned := resetting.pop(lane)) is not None:
+                    # The reset from the state END is a transition, not the end of an episode.
                     learn(lane, *unlearned, y, unlearned[0] is not END)
             elif not (terminations[lane] or truncations[lane]):
                 learn(lane, x[lane], actions[lane], float(rewards[lane]), y, False)
@@ -249,7 +252,8 @@ def drive(
                 if masked or same_step:
                     learn(lane, *transition, last, how != "end")
             x[lane] = y
-    taken, observations, *probes = zip(*rows, strict=True) if rows else [()] * 6
+    columns = zip(*rows, strict=True) if rows else [()] * (2 + len(_PROBES))
+    taken, observations, *probes = columns
     return Record(taken, observations, dict(zip(_PROBES, probes, strict=True)))
 
 

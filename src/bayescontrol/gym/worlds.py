@@ -283,10 +283,12 @@ class BanditEnv(WorldEnv):
         super().__init__(_spaces.Discrete(actions), _spaces.Discrete(1), render_mode)
 
     def _begin(self, rng: Stream) -> Any:
+        """Return a bandit with the given biases, or with new ones."""
         biases, bandit = self._biases, self._bandit
         return bandit.draw(rng) if biases is None else bandit.environment(biases)
 
     def _observe(self) -> int:
+        """Return 0: a bandit has no state to observe."""
         return 0
 
 
@@ -318,10 +320,12 @@ class MazeEnv(WorldEnv):
         super().__init__(_spaces.Discrete(actions), _spaces.Discrete(states), render_mode)
 
     def _begin(self, rng: Stream) -> Any:
+        """Return the maze, in its given start or in a random cell."""
         start = rng.integers(len(self._mdp.states)) if self._start is None else self._start
         return self._mdp.environment(start)
 
     def _reward(self, o: Any) -> float:
+        """Return the reward of a step (reward, state)."""
         return float(o.reward)
 
     def render(self) -> Any:
@@ -350,6 +354,7 @@ class ChainEnv(WorldEnv):
         super().__init__(_spaces.Discrete(2), _spaces.Discrete(2 * k - 1), render_mode)
 
     def _begin(self, rng: Stream) -> Any:
+        """Return a chain that pays for the given action, or for a random one."""
         return self._modes.environment(rng.integers(2) if self._pays is None else self._pays)
 
 
@@ -391,9 +396,11 @@ class LinearPlantEnv(WorldEnv):
         super().__init__(inputs, states, render_mode)
 
     def _begin(self, rng: Stream) -> Any:
+        """Return the plant in its initial state; its costs are observed without noise."""
         return LinearPlant(self.system, self._start, cost_noise=0.0)
 
     def _reward(self, o: Any) -> float:
+        """Return minus the cost of a step."""
         return -float(o.cost)
 
 

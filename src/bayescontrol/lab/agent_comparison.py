@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     import pandas as pd  # type: ignore[import-untyped]
     from matplotlib.axes import Axes
 
+#: The level of the tests; the intervals cover 1 - this.
 _ALPHA: Final = 0.05
 #: At most this many points of a curve are stored.
 _POINTS: Final = 200
@@ -96,12 +97,14 @@ class AgentComparison:
         return self.runs > 1 and all(not np.ptp(c, axis=0).any() for c in self.curves.values())
 
     def _best_first(self) -> dict[str, FloatArray]:
+        """Return `scores`, ordered by their means, the best agent first."""
         sign = 1 if self.score == "regret" else -1
         return dict(sorted(self.scores.items(), key=lambda item: sign * item[1].mean()))
 
     def _rank(self, name: str) -> int:
         """Return 1 + the number of agents that are better than this one by a test."""
         decided = [t for t in self.tests if name in t.names and t.verdict != "undecided"]
+        # The verdict is about the first of the two names: if it is worse, the second has won.
         winners = [t.names[t.verdict == "worse"] for t in decided]
         return 1 + sum(winner != name for winner in winners)
 
@@ -142,12 +145,15 @@ class AgentComparison:
         return "\n".join(line.rstrip() for line in (table.title, *lines, table.note) if line)
 
     def _repr_html_(self) -> str:
+        """Show the table in a notebook."""
         table = self.table
         return html_table(f"{table.title}. {table.note}", table.header, table.rows)
 
 
 def least_runs(pairs: int) -> int:
-    """Return the least number of runs with which one of `pairs` tests can decide.
+    """Return the least number n of runs with which one of `pairs` tests can decide.
+
+    Its smallest p-value, 2 / 2^n, must be at most `_ALPHA` / `pairs`.
 
     >>> least_runs(1), least_runs(3)
     (6, 7)
@@ -255,6 +261,7 @@ class _Plan:
         return self.reward is None and knows_means(world)
 
     def new_world(self, run: int) -> Any:
+        """Return the world of a run: a copy of `world`, or what the function `world` creates."""
         if hasattr(self.world, "respond") and not isinstance(self.world, type):
             try:
                 return copy.deepcopy(self.world)
@@ -266,6 +273,7 @@ class _Plan:
         return _call("world", self.world, {"rng": stream, "seed": stream})
 
     def new_agent(self, name: str, world: Any) -> Any:
+        """Create an agent; its function gets the world, or its first state, if it names them."""
         offered = {"world": world}
         if hasattr(world, "start"):
             offered["start"] = world.start

@@ -100,7 +100,7 @@ def write_sealed(path: Path, columns: Columns, header: Header) -> SealedFile:
         with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
             for name, array in columns.items():
                 entry = zipfile.ZipInfo(f"{name}.npy")
-                entry.create_system = 3  # the same bytes on every system
+                entry.create_system = 3  # Unix: the same bytes on every system
                 with archive.open(entry, "w", force_zip64=True) as member:
                     np.lib.format.write_array(member, array, version=(1, 0), allow_pickle=False)
             archive.comment = msgspec.json.encode(header) + b"\n" + b"0" * _SEAL_LENGTH
@@ -156,7 +156,7 @@ class RowsInMemory:
         self.runs, self._columns = runs, dict(columns)
 
     def layout(self) -> Layout:
-        """Return names, types and shapes of the remaining columns."""
+        """Return names, types and shapes of the columns that `blocks` has not dropped."""
         return layout_of(self._columns)
 
     def blocks(self, name: str) -> Iterator[tuple[range, AnyArray]]:

@@ -83,7 +83,10 @@ def split_name(name: str) -> tuple[Path | None, str]:
 
 
 def _load_file(path: Path, attribute: str) -> tuple[str, Experiment[Any]]:
-    """Return the experiment of a file and its attribute; "" stands for the only experiment."""
+    """Return the attribute of an experiment in a file, and the experiment.
+
+    An empty `attribute` stands for the only experiment of the file.
+    """
     try:
         module = module_at(path)
     except CannotImport as error:

@@ -150,7 +150,7 @@ class Claim:
 
 
 def all_ours_hold(claims: Iterable[Claim]) -> bool:
-    """Return whether every claim of source "ours" holds.
+    """Return whether no claim of source "ours" fails; undecided ones are allowed.
 
     >>> all_ours_hold([Claim("x", "x is 1", "ours", 1.0, 1.0, 0.1, True)])
     True
@@ -248,6 +248,7 @@ class Experiment(Generic[S]):
     defined_in: str = field(default="", init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
+        # Frame 0 is this method, 1 the dataclass's __init__, 2 the module that calls it.
         caller = sys._getframe(2).f_globals.get("__name__", "")
         object.__setattr__(self, "defined_in", caller)
         if not FILE_NAME.fullmatch(self.name):

@@ -104,6 +104,7 @@ def to_xarray(
         named[name] = axes, array
         for axis, size in zip(axes, array.shape, strict=True):
             if axis in ("run", "step"):
+                # Runs count from 0, steps from 1.
                 coords.setdefault(axis, np.arange(size) + (axis == "step"))
     attributes = {name: _attribute(value) for name, value in {**settings, **(attrs or {})}.items()}
     labels = {axis: np.asarray(values) for axis, values in coords.items()}
@@ -155,6 +156,7 @@ def to_pandas(
 
 
 def _xarray() -> Any:
+    """Import xarray; raise an error that names the extra if it is missing."""
     with needs_extra("this export", "xarray", "export"):
         import xarray
     return xarray
@@ -202,6 +204,7 @@ def _record_columns(record: Record, objects: Conversion) -> Columns:
 
 
 def _stack(records: Sequence[Columns]) -> Columns:
+    """Stack the columns of records; raise `Unexportable` if their columns differ."""
     layouts = ({name: (c.dtype, c.shape) for name, c in columns.items()} for columns in records)
     first, *others = map(comparable, layouts)
     for i, layout in enumerate(others, 1):
@@ -211,7 +214,7 @@ def _stack(records: Sequence[Columns]) -> Columns:
 
 
 def _expand_all(columns: Columns, objects: Conversion) -> dict[str, AnyArray]:
-    """Replace columns of Python objects, as the module's table says."""
+    """Replace columns of Python objects by plain ones: see the table of the module docstring."""
     expanded: dict[str, AnyArray] = {}
     for name, values in columns.items():
         for key, column in _expand(name, np.asarray(values), objects).items():
@@ -254,7 +257,10 @@ def _expand(name: str, array: AnyArray, objects: Conversion) -> dict[str, AnyArr
 def _expand_entries(
     name: str, shape: tuple[int, ...], values: list[Any], labels: Any, objects: Conversion
 ) -> dict[str, AnyArray]:
-    """Return columns for sequences of one length; `labels` are the fields of named tuples."""
+    """Return columns for tuples or lists of one length; `labels` are the fields of named tuples.
+
+    Entries of one type become a further axis of the column, other entries columns of their own.
+    """
     entries = [as_column(entry) for entry in zip(*values, strict=True)]
     entries = [entry.reshape(shape + entry.shape[1:]) for entry in entries]
     has_one_type = len({(entry.dtype.kind, entry.shape) for entry in entries}) == 1

@@ -37,8 +37,10 @@ T = TypeVar("T")
 _SCHEDULER_TIMEOUT: Final = 10.0
 _WORKER_TIMEOUT: Final = 30.0
 _PARENT_POLL: Final = 0.5
+#: Seconds that a new worker needs to start, and a thread of loky to queue the first tasks.
+_START: Final = 0.1
 
-#: Whether this process, a worker, has started.
+#: Whether this process, a worker, has run `_settle`.
 _settled = False
 
 # The settings of an experiment that is defined in a script are sent to workers with their types.
@@ -100,7 +102,7 @@ def unordered(
                     joblib.Parallel(**options)(joblib.delayed(_settle)() for _ in range(workers))
                 results = parallel(calls)
         except KeyboardInterrupt:
-            time.sleep(0.1)  # a thread of loky is queueing the first tasks
+            time.sleep(_START)  # a thread of loky is queueing the first tasks
             raise
         for result in results:  # noqa: UP028 - `yield from` would close `results` first
             yield result
@@ -115,11 +117,12 @@ def _settle() -> None:
     """Wait in a new process, so that each of them gets such a task and has started."""
     global _settled
     if not _settled:
-        time.sleep(0.1)
+        time.sleep(_START)
         _settled = True
 
 
 def _joblib() -> Any:
+    """Import joblib; raise an error that names the extra if it is missing."""
     with needs_extra("workers > 1", "joblib", "lab"):
         import joblib  # type: ignore[import-untyped]
     return joblib
@@ -134,7 +137,8 @@ def dask_cluster(
 ) -> Iterator[None]:
     """Use the Dask cluster at `address`, or "local" for processes of this machine, in the block.
 
-    `files` are modules that the workers cannot import; they are sent to the workers.
+    `files` are modules that the workers cannot import; they are sent to the workers. `patience` is
+    the longest wait for the first worker, in seconds.
 
     >>> with dask_cluster("tcp://127.0.0.1:1", patience=0.1):
     ...     pass
@@ -191,6 +195,8 @@ def _dask_backend(client: Any) -> Any:
     from joblib._dask import DaskDistributedBackend  # type: ignore[import-untyped]
 
     class DaskBackend(DaskDistributedBackend):  # type: ignore[misc] # untyped
+        """The backend of joblib, with its two faults corrected."""
+
         def effective_n_jobs(self, n_jobs: int) -> int:
             """Return at least 2: with 1, joblib would run the tasks in this process."""
             return max(2, int(super().effective_n_jobs(n_jobs)))
@@ -202,6 +208,7 @@ def _dask_backend(client: Any) -> Any:
             return future
 
         def retrieve_result_callback(self, out: Any) -> Any:
+            """Return the result of a task, or raise the error of a task that failed."""
             if isinstance(out, Future):
                 return out.result()
             return super().retrieve_result_callback(out)

@@ -117,6 +117,7 @@ class Lines:
         self._write(f"{done}/{total} runs{suffix}")
 
     def _write(self, text: str) -> None:
+        """Write a line that begins with the label."""
         print(f"{self._label}: {text}", file=self._file, flush=True)
 
 
@@ -127,6 +128,7 @@ class _Bar:
         self._bars, self._task = bars, task
 
     def advance(self, done: int, total: int, /) -> None:
+        """Move the bar, and show the rate once it is known."""
         self._bars.update(self._task, completed=done, total=total)
         task = self._bars.tasks[self._task]
         speed = task.finished_speed or task.speed
@@ -135,10 +137,12 @@ class _Bar:
 
 
 def _format_rate(rate: float) -> str:
+    """Format a rate: three digits, or a whole number from 1000 on."""
     return f"{rate:,.0f}" if rate >= 1000 else f"{rate:.3g}"
 
 
 def _format_duration(seconds: float) -> str:
+    """Format a time: seconds below 100 s, then minutes, or hours and minutes."""
     whole = round(seconds)
     if whole < 100:
         return f"{whole} s"

@@ -135,6 +135,7 @@ def _module_of(item: Any) -> ModuleType | None:
 
 
 def _file_of(module: ModuleType) -> Path:
+    """Return the file of a module; an empty path, which is not a file, if it has none."""
     return Path(getattr(module, "__file__", None) or "")
 
 
@@ -211,17 +212,20 @@ def _read_source(name: str, file: Path) -> _Source:
                 base = "." * node.level + (f"{node.module}." if node.module else "")
                 with suppress(ImportError):  # a relative import that is not valid
                     names.update(resolve_name(base + alias.name, package) for alias in node.names)
+    # The import of a.b.c also imports a and a.b.
     parents = {parent for name in names for parent in accumulate(name.split("."), "{}.{}".format)}
     return hashlib.sha256(content).hexdigest(), parents
 
 
 @cache
 def _machine() -> dict[str, str]:
+    """Return the system, the processor and the number of cores."""
     system = f"{platform.system()} {platform.release()}"
     return {"system": system, "processor": _processor(), "cores": str(os.cpu_count())}
 
 
 def _processor() -> str:
+    """Return the name of the processor, or its architecture if the name is unknown."""
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:  # not a Linux system

@@ -40,6 +40,7 @@ S = TypeVar("S")
 
 #: Seconds that a group should take: at least, as a share of the elapsed time, and at most.
 _LEAST_SECONDS, _SHARE_OF_TIME, _MOST_SECONDS = 1.0, 0.01, 60.0
+#: Limits of a group: its bytes, and its runs as a multiple of the largest group so far.
 _MOST_BYTES: Final = 1 << 25
 _GROWTH: Final = 4
 _CLOCK_STEP: Final = 1e-7  # seconds; used where a coarse clock measures 0
@@ -235,6 +236,7 @@ class GroupSizer:
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock, self._start = clock, clock()
+        # Of one run: seconds (0 before the first group) and bytes; the most runs in a group so far.
         self._seconds, self._nbytes, self._largest = 0.0, 1.0, 0
 
     def record(self, runs: int, seconds: float, nbytes: int) -> None:
@@ -246,10 +248,11 @@ class GroupSizer:
         self._largest = max(self._largest, runs)
 
     def size(self, left: int, workers: int) -> int:
-        """Return the size of the next group when `left` runs are left."""
+        """Return the size of the next group when `left` runs are left; the first has one run."""
         if not self._largest:
             return 1
         by_time, by_size = self.target() / self._seconds, _MOST_BYTES / self._nbytes
+        # Leave at least two groups for every worker, so that none is idle for long at the end.
         share = left if workers == 1 else math.ceil(left / (2 * workers))
         return max(1, int(min(by_time, by_size, _GROWTH * self._largest, share)))
 

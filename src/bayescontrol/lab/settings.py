@@ -22,7 +22,7 @@ import math
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Final, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 import msgspec
 import numpy as np
@@ -32,6 +32,8 @@ from bayescontrol.errors import BayesControlError
 from bayescontrol.lab.experiment import Experiment
 
 S = TypeVar("S")
+#: Hex digits of a key in the name of a folder: two points never share it by chance.
+_FOLDER_LENGTH: Final = 16
 
 
 class InvalidSettings(BayesControlError, ValueError):
@@ -227,7 +229,7 @@ def points(
     for values in itertools.product(*sweeps.values()):
         settings = parse(experiment.settings, {**fixed, **dict(zip(sweeps, values, strict=True))})
         plain_settings = plain(settings)
-        folder = key(experiment.name, settings)[:16]
+        folder = key(experiment.name, settings)[:_FOLDER_LENGTH]
         if "runs" in sweeps:  # the key does not depend on runs
             folder = f"{folder}-{plain_settings['runs']}"
         point = Point(settings, {name: plain_settings[name] for name in sweeps}, folder)
@@ -273,10 +275,12 @@ def _hints(kind: type[Any]) -> dict[str, Any]:
 
 
 def _metas(hint: Any) -> list[msgspec.Meta]:
+    """Return the `msgspec.Meta` objects of an annotation: its bounds and description."""
     return [extra for extra in getattr(hint, "__metadata__", ()) if isinstance(extra, msgspec.Meta)]
 
 
 def _description(hint: Any) -> str:
+    """Return the description in an annotation, empty if there is none."""
     return next((meta.description for meta in _metas(hint) if meta.description), "")
 
 

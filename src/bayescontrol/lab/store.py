@@ -313,7 +313,11 @@ class ResultStore:
                 self.manifest = None
 
     def _is_finished(self, manifest: Manifest, wanted: range) -> bool:
-        """Return whether the folder already holds exactly the wanted runs."""
+        """Return whether the folder already holds exactly the wanted runs, in columns.npz.
+
+        Then the first of `files` is the one in the manifest, and no later file, which would be
+        used in its place, has any of these runs.
+        """
         return (
             len(self.files) > 0
             and not self._valid_runs(self.files[1:]).intersection(wanted)
@@ -325,7 +329,7 @@ class ResultStore:
 
     def _keep_unwanted(self, wanted: range, known: Sequence[RunsProvenance]) -> None:
         """Copy finished runs that are not in `wanted` to pending files, to keep them."""
-        for file in [file for file in self.files if file.path == self._columns]:
+        for file in [file for file in self.files if file.path == self._columns]:  # one or none
             pending = [other for other in self.files if other is not file]
             extra = self._valid_runs([file]) - self._valid_runs(pending) - set(wanted)
             for part in provenance_of_runs(sorted(extra), [file], known):
@@ -334,6 +338,7 @@ class ResultStore:
                     self._write_pending(runs, columns, part.provenance)
 
     def _write_pending(self, runs: range, columns: Columns, provenance: Provenance) -> None:
+        """Write finished runs to a pending file, and add the file to `files`."""
         with writing_to(self._pending):
             self._pending.mkdir(exist_ok=True)
         path = self._pending / f"runs-{runs[0]:08d}-{runs[-1]:08d}.npz"
@@ -356,4 +361,5 @@ class ResultStore:
 
 
 def _now() -> str:
+    """Return the current time in UTC, to the second."""
     return datetime.now(UTC).isoformat(timespec="seconds")

@@ -22,6 +22,8 @@ from bayescontrol.record import Probe
 from bayescontrol.rule import ControlRule
 from bayescontrol.seeding import Stream
 
+#: The steps of an agent in its compiled loop, and step by step.
+_LOOP_STEPS, _READABLE_STEPS = 30, 3
 #: Makes `interact` go step by step instead of using a compiled loop.
 _PROBES: Final = {"observation": Probe(lambda _agent, _a, o: o)}
 
@@ -47,10 +49,10 @@ def warm_up(report: Callable[[str], None] | None = None) -> float:
 
 
 def _run(create: Callable[[], Any], world: Any) -> None:
-    """Run an agent in its compiled loop and step by step, and compute its probabilities."""
-    interact(create(), deepcopy(world), 30, seed=0)
+    """Run an agent in its compiled loop and step by step; compute probabilities; save and load."""
+    interact(create(), deepcopy(world), _LOOP_STEPS, seed=0)
     agent = create()
-    interact(agent, deepcopy(world), 3, seed=0, probes=_PROBES)
+    interact(agent, deepcopy(world), _READABLE_STEPS, seed=0, probes=_PROBES)
     with suppress(MissingCapability, AttributeError):
         agent.action_probabilities()
     if hasattr(agent, "save"):
@@ -58,6 +60,7 @@ def _run(create: Callable[[], Any], world: Any) -> None:
 
 
 def _streams() -> None:
+    """Compile the methods of `Stream`, for single numbers and for arrays."""
     rng = Stream(0)
     for size in (None, 3):
         rng.random(size), rng.normal(size=size), rng.exponential(size=size)
@@ -68,6 +71,7 @@ def _streams() -> None:
 
 
 def _bandits() -> None:
+    """Compile an example of every family of bandits, and the variants with other kernels."""
     problems: tuple[tuple[Any, Any], ...] = (
         *((make(**make.model_kind.example), make.model_kind.truth) for make in bandits.FAMILIES),
         (bandits.GaussianBandit(2, sd=None, prior=(0, 1, 1, 1)), [[0.0, 1.0], [1.0, 2.0]]),
@@ -77,16 +81,17 @@ def _bandits() -> None:
     for bandit, truth in problems:
         _run(bandit.agent, bandit.environment(truth))
         bandit.draw(0)
-    learned = bandits.GaussianBandit(2, sd=1, prior=(0, 1))
-    _run(learned.agent, learned.environment([[0.0, 1.0], [1.0, 2.0]]))
+    known_noise = bandits.GaussianBandit(2, sd=1, prior=(0, 1))
+    _run(known_noise.agent, known_noise.environment([[0.0, 1.0], [1.0, 2.0]]))
 
 
 def _contexts() -> None:
+    """Compile contextual bandits, with learned and with given scales."""
     for bandit in (
-        bandits.LinearBandit(2, 2),
-        bandits.LinearBandit(2, 2, sd=1.0, prior=(0.0, 1.0)),
-        bandits.LogisticBandit(2, 2),
-        bandits.LogisticBandit(2, 2, prior=(0.0, 1.0)),
+        bandits.LinearBandit(arms=2, features=2),
+        bandits.LinearBandit(arms=2, features=2, sd=1.0, prior=(0.0, 1.0)),
+        bandits.LogisticBandit(arms=2, features=2),
+        bandits.LogisticBandit(arms=2, features=2, prior=(0.0, 1.0)),
     ):
         world = bandit.environment([[1.0, 0.0], [0.0, 1.0]])
         _run(partial(bandit.agent, start=world.start), world)
@@ -94,6 +99,7 @@ def _contexts() -> None:
 
 
 def _finite() -> None:
+    """Compile beliefs over finitely many modes: tables, growing classes, modes of users."""
     boxes = prize_or_frog(0.75)
     _run(boxes.agent, boxes.environment(0))
     joint = bandits.JointBandit([[0.9, 0.1], [0.1, 0.9]])
@@ -108,19 +114,21 @@ def _finite() -> None:
 
 
 def _mdps() -> None:
+    """Compile the agents for MDPs, in a corridor of three cells."""
     maze = mdp.Maze(". . G")
     for agent in (
-        mdp.GibbsMDP(4, 0).agent,
-        mdp.DirichletMDP(3, 4).agent,
-        lambda: baselines.RLearning(3, 4, start=0),
-        lambda: baselines.QLearning(3, 4, start=0),
+        mdp.GibbsMDP(actions=4, start=0).agent,
+        mdp.DirichletMDP(states=3, actions=4).agent,
+        lambda: baselines.RLearning(states=3, actions=4, start=0),
+        lambda: baselines.QLearning(states=3, actions=4, start=0),
         lambda: baselines.OptimalPolicy(maze.mdp()),
     ):
         _run(agent, maze.environment(0))
 
 
 def _plants() -> None:
-    system = lqr.LinearSystem([[0.9]], [[1.0]], [[1.0]], [[1.0]])
+    """Compile the agents for linear plants and for banks of plants."""
+    system = lqr.LinearSystem(A=[[0.9]], B=[[1.0]], Q=[[1.0]], R=[[1.0]])
     problem = lqr.LinearQuadratic.on(system, prior=lqr.SystemPrior())
     for agent in (problem.agent, lambda: baselines.OptimalController(system)):
         _run(agent, lqr.LinearPlant(system))
@@ -132,6 +140,7 @@ def _plants() -> None:
 
 
 def _baselines() -> None:
+    """Compile the bandit agents of the literature."""
     world = bandits.BernoulliBandit(2).environment([0.2, 0.7])
     table = baselines.GittinsTable(0.9, pulls=5)
     _run(partial(baselines.GittinsAgent, 2, table), world)

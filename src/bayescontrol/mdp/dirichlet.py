@@ -248,11 +248,12 @@ class DirichletBelief(Tempered):
         return self._last
 
     def _draw_levels(self, rng: Stream) -> "kernels.average_reward.RewardLevels":
-        """Draw S², T² and σ²."""
-        scale, u = self.reward_scale(), 1.0 - rng.random()
+        """Draw S², T² and σ², and return them with m."""
+        scale, u = self.reward_scale(), 1.0 - rng.random()  # u in (0, 1]
         repeats, branches = self.count - scale.transitions, scale.transitions - scale.pairs
         noise = 0.5 * (scale.square + self.scatter) / rng.gamma(1.0 + 0.5 * repeats)
         successors = 0.5 * (scale.square + scale.between) / rng.gamma(1.0 + 0.5 * branches)
+        # S² = (s / u²)².
         return kernels.average_reward.RewardLevels(
             scale.mean, scale.square / u**4, successors, noise
         )
@@ -332,6 +333,7 @@ class DirichletBelief(Tempered):
         return np.empty(0) if m is None else np.concatenate([m.P.ravel(), m.R.ravel(), [m.sigma2]])
 
     def _check_state(self, new: SimpleNamespace) -> None:
+        """Raise if the saved counts are invalid, and solve the model that was drawn last."""
         if (new.n < 0.0).any() or new.n[self.alpha == 0.0].any():
             raise damaged("'n' has counts that are negative, or of impossible transitions")
         size, new._last = self.n.size, None
@@ -364,6 +366,7 @@ class DirichletBelief(Tempered):
         self.n = n
 
     def _repr_html_(self) -> str:
+        """Show the summary in a notebook."""
         return summary_html(self)
 
     def __repr__(self) -> str:
@@ -423,6 +426,7 @@ class DirichletAgent(ControlRule[SampledMDP, Any, Any, Any]):
         return super().decide(x, rng)
 
     def _held(self) -> Held[Any]:
+        """Return the held model as a schedule sees it, with the numbers that `tsde` needs."""
         held = HeldModel(*super()._held())
         held.previous = self._previous
         held.doubled = bool((self.belief.tried > 2.0 * self._tried).any())

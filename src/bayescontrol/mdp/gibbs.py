@@ -199,12 +199,12 @@ class GibbsBelief(Saved):
         self.ledger = Ledger(actions, (self.prior.mu0, self.prior.lambda0, unit), states, allowed)
         #: The settings of a draw, as `kernels.gibbs.draw_mode` expects them.
         self.draw_settings = kernels.gibbs.GibbsSettings(
-            sweeps,
-            partial,
-            bool(recentre),
-            self.prior.shape,
-            self.prior.rate if p is None else 0.0,
-            1.0 / math.sqrt(self.prior.least_precision),
+            sweeps=sweeps,
+            partial=partial,
+            recentre=bool(recentre),
+            a0=self.prior.shape,
+            b0=self.prior.rate if p is None else 0.0,  # 0: the sampler does not draw p
+            limit=1.0 / math.sqrt(self.prior.least_precision),
         )
         self._last: QValues | None = None
 
@@ -217,7 +217,7 @@ class GibbsBelief(Saved):
 
     def sample(self, rng: StreamLike) -> QValues:
         """Draw a mode (Q, ρ): run the sweeps of one draw."""
-        self._draw(-1, rng)
+        self._draw(-1, rng)  # -1: there is no current state
         Q = np.where(self.ledger.has_action(), self.ledger.chain.Q[: len(self.ledger)], -np.inf)
         self._last = self._mode(Q, self.rho)
         return self._last
@@ -252,6 +252,7 @@ class GibbsBelief(Saved):
             )
 
     def _mode(self, Q: FloatArray, rho: float, ledger: Ledger | None = None) -> QValues:
+        """Return the mode (Q, ρ) with the states and actions of a ledger, by default ours."""
         ledger = self.ledger if ledger is None else ledger
         return QValues(ledger.places, tuple(ledger.actions), Q, rho, ledger.actions_of)
 
@@ -277,7 +278,7 @@ class GibbsBelief(Saved):
     @property
     def rho(self) -> float:
         """ρ of the last draw, an estimate of the average reward."""
-        return float(self.ledger.chain.scalars[0])
+        return float(self.ledger.chain.scalars[kernels.gibbs.RHO])
 
     @property
     def precision(self) -> float:
@@ -285,8 +286,8 @@ class GibbsBelief(Saved):
 
         With `precision="learned"` it is 1/σ², the level of the precisions of all pairs.
         """
-        p = self.prior.precision  # scalars[1] is σ = 1/√p
-        return p if isinstance(p, float) else float(self.ledger.chain.scalars[1]) ** -2
+        p, sigma = self.prior.precision, self.ledger.chain.scalars[kernels.gibbs.SIGMA]  # σ = 1/√p
+        return p if isinstance(p, float) else float(sigma) ** -2
 
     @property
     def states(self) -> tuple[Any, ...]:
@@ -358,6 +359,7 @@ class GibbsBelief(Saved):
         return np.empty(0) if self._last is None else np.append(self._last.Q, self._last.rho)
 
     def _check_state(self, new: SimpleNamespace) -> None:
+        """Restore the mode that was sampled last; raise if its size is invalid."""
         drawn, columns, new._last = new.drawn, len(new.ledger.actions), None
         if drawn.size:
             if (drawn.size - 1) % columns:
@@ -366,6 +368,7 @@ class GibbsBelief(Saved):
             new._last = self._mode(Q, float(drawn[-1]), new.ledger)
 
     def _after_copy(self) -> None:
+        """Bind the mode that was sampled last to the ledger of the copy."""
         if self._last is not None:
             self._last = self._mode(self._last.Q.copy(), self._last.rho)
 
@@ -392,6 +395,7 @@ class GibbsBelief(Saved):
             self._last = self._mode(self._last.Q, self._last.rho)
 
     def _repr_html_(self) -> str:
+        """Show the summary in a notebook."""
         return summary_html(self)
 
     def __repr__(self) -> str:
@@ -406,12 +410,13 @@ def _run(agent: Any, environment: MDPEnvironment, steps: int, p: Stream, q: Stre
     mdp, belief, start = environment.mdp, agent.belief, agent.x
     labels = belief.ledger.actions
     actions, rows = np.empty(steps, np.int64), np.empty(steps, kernels.mdp.STEP)
-    # The ledger's index of each state of the MDP.
+    # The ledger's index of each state of the MDP, -1 for states that are new to it.
     indices = np.array([belief.ledger.places.get(x, -1) for x in mdp.states], np.int64)
     streams = kernels.random.Streams(p.state, q.state)
     run = kernels.mdp.MdpRun(mdp.tables, indices, streams, actions, rows)
 
     def situation_at(s: int) -> Any:
+        """Return the situation in which step s was decided; the first step is 0."""
         return mdp.states[rows["state"][s - 1]] if s else start
 
     t = 0
@@ -429,6 +434,7 @@ def _run(agent: Any, environment: MDPEnvironment, steps: int, p: Stream, q: Stre
             ledger.evidence, ledger.chain, belief.draw_settings, len(ledger), run, environment.at, t
         )
         belief._last = None
+        # For these reasons the kernel has chosen the action of step t, but not completed the step.
         has_acted = reason in (kernels.gibbs.NOT_LEARNED, kernels.gibbs.NOT_OFFERED)
         last = t if has_acted else t - 1
         if last >= first_step:

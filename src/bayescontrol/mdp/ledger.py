@@ -27,8 +27,8 @@ from bayescontrol._support.saved import Copied, Saved, SavedArrays, checked_arra
 from bayescontrol._support.values import pack, unpack
 from bayescontrol.errors import BadEvidence, IncompatibleState, InvalidTable, UnknownAction
 
-#: Initial capacity for the successors of a pair.
-FIRST_ROOM = 4
+#: Initial capacity: states, and successors of a pair.
+FIRST_STATES, FIRST_ROOM = 8, 4
 PER_PAIR = ("n", "r", "scatter", "s", "inverse", "spread", "pull", "first", "known", "room")
 PER_SAVED_TRANSITION = ("successor", "times", "rewards")
 PER_TRANSITION = (*PER_SAVED_TRANSITION, "weight")
@@ -74,15 +74,16 @@ class Ledger(Saved):
         names = [] if states is None else list(Names("state", states))
         self.declared = states is not None
         self.places: dict[Any, int] = {}
+        #: How many entries for transitions are reserved for pairs.
         self._used = 0
         columns: dict[str, Any] = dict.fromkeys(PER_PAIR + PER_TRANSITION + PER_STATE, np.zeros(0))
         columns |= dict.fromkeys(INDICES, np.zeros(0, np.uint64))
         prior_numbers = np.array([*prior, float(len(names))])
         self.evidence = kernels.gibbs.Evidence(prior=prior_numbers, **columns)
         scalars = np.zeros(SCALARS)
-        scalars[1] = 1.0
+        scalars[kernels.gibbs.SIGMA] = 1.0
         self.chain = kernels.gibbs.Chain(np.zeros((0, len(self.actions))), np.zeros(0), scalars)
-        self._enlarge(8, 8 * len(self.actions) * FIRST_ROOM)
+        self._enlarge(FIRST_STATES, FIRST_STATES * len(self.actions) * FIRST_ROOM)
         for x in names:
             self.add_state(x, 0.0, self.available(x))
 
@@ -190,7 +191,7 @@ class Ledger(Saved):
                 f"action {a!r} is not available in state {x!r}: choose from {self.actions_of(x)}"
             )
         if row_x is None:
-            row_x = self.add_state(x, float(self.chain.M[0]), available_in_x)
+            row_x = self.add_state(x, float(self.chain.M[0]), available_in_x)  # as the first state
             row_y = self.place(y)  # y may be the new state x
         if row_y is None:
             # A new state starts with the value of its predecessor, until the next sweep.
@@ -346,11 +347,12 @@ def _require_valid(arrays: Arrays, states: object, actions: int) -> None:
         "scatter": (arrays["scatter"] >= 0.0).all(),
         "offered": arrays["offered"].any(1).all()
         and not counts.reshape(size, actions)[~arrays["offered"]].any(),
-        "sampler/scalars": scalars[1] > 0.0 and 0.0 <= scalars[2] <= size,
+        "sampler/scalars": scalars[kernels.gibbs.SIGMA] > 0.0
+        and 0.0 <= scalars[kernels.gibbs.CURSOR] <= size,
     }
     for name, is_valid in checks.items():
         if not is_valid:
             raise damaged(f"{name} is {arrays[name]}")
     pair = np.repeat(np.arange(counts.size), counts)  # of each transition
-    if np.unique(pair * max(size, 1) + y).size < y.size:
+    if np.unique(pair * max(size, 1) + y).size < y.size:  # one number for each (x, a, y)
         raise damaged("a transition occurs twice")

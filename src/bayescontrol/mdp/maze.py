@@ -254,6 +254,7 @@ class Maze:
             if (way := self.passage(cell, direction))
             and (rules.slip_as_intended or direction != move)
         ]
+        # ((cell, whether it passes a membrane), probability, whether passing one is rewarded)
         slips = [(way, 1.0 / len(free), rules.slips_pay) for way in free]
         stays = [((cell, False), 1.0, False)]
         if intended is not None:
@@ -267,7 +268,10 @@ class Maze:
         return outcomes
 
     def _arrive(self, cell: Cell, to: Cell, p: float, pays: bool) -> list[tuple[int, float, float]]:
-        """Return (y, P, r) of a move to `to`; `pays` tells whether it earns the membrane reward."""
+        """Return (y, P, r) of a move to `to`; `pays` tells whether it earns the membrane reward.
+
+        It has several outcomes if it reaches the goal and that resets at once.
+        """
         reward = self.rules.membrane_reward if pays else self.rules.step_reward
         if to != cell and self[to] == "G":
             reward = self.rules.goal_reward

@@ -156,6 +156,7 @@ def goal_cells(rows: int, columns: int, goals: int | None = None) -> list[tuple[
     chosen = list(corners)[:count]
 
     def moves_to_chosen(cell: tuple[int, int]) -> int:
+        """Return the number of moves from a cell to the nearest chosen one."""
         return min(abs(cell[0] - i) + abs(cell[1] - j) for i, j in chosen)
 
     while len(chosen) < count:

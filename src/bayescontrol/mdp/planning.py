@@ -54,7 +54,7 @@ def as_policy(mdp: MDP, policy: ArrayLike) -> FloatArray:
             raise UnknownAction(
                 f"state {mdp.states[x]!r}: action {values[x]} is out of range, expected 0 … {A - 1}"
             )
-        pi: FloatArray = np.eye(A)[values]
+        pi: FloatArray = np.eye(A)[values]  # probability 1 for the action of each state
     elif values.shape == (X, A) and values.dtype.kind in "biuf":
         pi = values.astype(np.float64)
         invalid = np.flatnonzero(~((pi >= 0.0).all(1) & (np.abs(pi.sum(1) - 1.0) <= TOLERANCE)))
@@ -246,7 +246,7 @@ def _evaluate_recurrent(P: Any, r: FloatArray) -> tuple[float, FloatArray, Float
     solve = _Solver(hstack([csr_array(np.ones((n, 1))), balance[:, 1:]]))
     h = solve(r)  # h[0] is the gain: the column of ones replaces that of state 0
     rho, h[0] = float(h[0]), 0.0
-    d = solve(np.eye(1, n)[0], transposed=True)
+    d = solve(np.eye(1, n)[0], transposed=True)  # Σ d = 1, and d (I - P) = 0 but for state 0
     d = np.maximum(d, 0.0)
     d /= d.sum()
     return rho, h - d @ h, d
@@ -334,7 +334,7 @@ def policy_iteration(mdp: MDP, *, limit: int = 1_000) -> Plan:
     for _ in range(limit):
         rho, h, _ = gain_and_bias(mdp, policy)
         gains, Q = mdp.expected(rho), mdp.backup(h)  # gains: the expected gain of the next state
-        slack = 8.0 * _margin(mdp, h)
+        slack = 8.0 * _margin(mdp, h)  # h has rounding errors too
         keeps_gain = gains >= gains.max(1, keepdims=True) - slack
         better_gain = gains.max(1) > gains[x, policy] + slack
         Q = np.where(keeps_gain, Q, -np.inf)

@@ -243,8 +243,9 @@ class MDP:
                 )
         shape = len(self.states), len(self.actions)
         pairs = shape[0] * shape[1]
-        pair = x * shape[1] + a
+        pair = x * shape[1] + a  # the number of each entry's pair (x, a)
         offered = np.unique(pair)
+        # Drop impossible entries, sort the others by (pair, y, r), and add up equal ones.
         pair, y, p, r = (column[p > 0.0] for column in (pair, y, p, r))
         order = np.lexsort((r, y, pair))
         pair, y, p, r = pair[order], y[order], p[order], r[order] + 0.0  # -0. becomes 0.
@@ -252,6 +253,7 @@ class MDP:
         is_new[1:] = (np.diff(pair) != 0) | (np.diff(y) != 0) | (np.diff(r) != 0)
         p = np.asarray(np.bincount(np.cumsum(is_new) - 1, p), np.float64)
         pair, y, r = pair[is_new], y[is_new], r[is_new]
+        # Sort the entries of each pair by falling probability.
         order = np.lexsort((r, y, -p, pair))
         pair, y, p, r = pair[order], y[order], p[order], r[order]
         total = np.bincount(pair, p, pairs)
@@ -359,12 +361,12 @@ def chain_mdp(k: int, pays: int = 0) -> MDP:
             f"chain_mdp(k={k}, pays={pays}): k must be at least 1 and pays must be 0 or 1"
         )
     x = np.arange(k)
-    return MDP.from_transitions(
-        np.tile(x, 2),
-        np.repeat([pays, 1 - pays], k),
-        np.append((x + 1) % k, np.zeros_like(x)),
-        np.ones(2 * k),
-        np.append(x == k - 1, np.zeros(k)),
+    return MDP.from_transitions(  # first the k transitions of the correct action
+        x=np.tile(x, 2),
+        a=np.repeat([pays, 1 - pays], k),
+        y=np.append((x + 1) % k, np.zeros_like(x)),
+        probability=np.ones(2 * k),
+        reward=np.append(x == k - 1, np.zeros(k)),
         states=k,
         actions=2,
     )
@@ -379,6 +381,7 @@ def random_mdp(states: int, actions: int, *, concentration: float = 1.0, seed: S
     MDP(5 states, 2 actions, 50 transitions)
     """
     rng = as_stream(seed)
-    # The lower bound keeps probabilities positive where small gamma variates underflow.
+    # A Dirichlet draw is a normalised row of gamma variates. The lower bound keeps probabilities
+    # positive where small variates underflow.
     g = np.maximum(np.asarray(rng.gamma(concentration, size=(states, actions, states))), 1e-12)
     return MDP(g / g.sum(-1, keepdims=True), np.asarray(rng.random(size=(states, actions))))

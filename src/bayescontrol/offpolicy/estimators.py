@@ -151,7 +151,7 @@ def lower_bound(growth: FloatArray, alpha: float) -> float:
     """
     log_mixture = np.log(RHO) + growth
     target = -math.log(alpha)
-    d = float(np.max((log_mixture - target) / LAM))
+    d = float(np.max((log_mixture - target) / LAM))  # one term alone reaches the target: too small
     for _ in range(100):
         z = log_mixture - LAM * d
         top = float(z.max())

@@ -192,7 +192,7 @@ class RewardFunction:
     def scaled(self, r: float) -> float:
         """Return (r - low) / (high - low), clipped to [0, 1]."""
         low, high = self.bounds or (0.0, 1.0)
-        return min(max((r - low) / (high - low or 1.0), 0.0), 1.0)
+        return min(max((r - low) / (high - low or 1.0), 0.0), 1.0)  # 1.0: all rewards are equal
 
     def unscaled(self, v: float) -> float:
         """Return low + (high - low) v."""
@@ -272,6 +272,7 @@ class _Policy:
         """Learn that the agent of the log did a in x and observed o; a fixed policy does not."""
 
     def _require_known(self, pi: Probabilities, where: str) -> Probabilities:
+        """Return π; raise `UnknownAction` if it may take an action that the log lacks."""
         for a, p in pi.items():
             if p and self._actions is not None and a not in self._actions:
                 raise errors.UnknownAction(
@@ -307,6 +308,7 @@ class _LearningPolicy(_Policy):
         self._driver.learn(self._situation(x), a, o)
 
     def _situation(self, x: Any) -> Any:
+        """Return the situation for the driver; an agent without contexts ignores x."""
         return self._driver.situation(None if self._driver.context_free else x)
 
 
@@ -323,10 +325,12 @@ class _Means:
         self.sums: dict[Any, tuple[float, int]] = {self.ALL: (0.0, 0)}
 
     def of(self, a: Any, default: float = 0.0) -> float:
+        """Return r̂(a), or `default` if there was no reward at all so far."""
         total, n = self.sums.get(a, self.sums[self.ALL])
         return total / n if n else default
 
     def take(self, a: Any, r: float) -> None:
+        """Add a reward of action a."""
         for b in (a, self.ALL):
             total, n = self.sums.get(b, (0.0, 0))
             self.sums[b] = (total + r, n + 1)
@@ -363,6 +367,7 @@ class _Evaluation:
         self._weights: list[float] = []
 
     def run(self, events: Iterable[Event], level: float) -> WhatIf:
+        """Read the log once, and return the estimates with intervals of this level."""
         for event in events:
             if isinstance(event, Decided):
                 self._take_decision(event)
@@ -382,7 +387,7 @@ class _Evaluation:
         unsupported = math.fsum(p for a, p in self._mass.items() if a not in self._means.sums)
         estimates = [RewardEstimate.of(terms, level) for terms in self._terms]
         if effective == 0.0 or unsupported / n > 1.0 - level:
-            for i, e in enumerate(estimates[:2]):
+            for i, e in enumerate(estimates[:2]):  # those of the other policy
                 estimates[i] = RewardEstimate(e.mean, math.inf, -math.inf, math.inf)
         if self._rewards.bounds is not None:
             for i, interval in enumerate(self._intervals):
@@ -390,8 +395,10 @@ class _Evaluation:
                 estimates[i] = replace(estimates[i], low=low, high=high)
         ips, dr, logged = estimates
         return WhatIf(
-            ips, dr, logged, n, len(self._pending), effective, largest, unsupported / n,
-            self._rewards.bounds, self._all_propensities, level,
+            inverse_propensity=ips, doubly_robust=dr, logged=logged, decisions=n,
+            unanswered=len(self._pending), effective=effective, largest_weight=largest,
+            unsupported=unsupported / n, bounds=self._rewards.bounds,
+            all_propensities=self._all_propensities, level=level,
         )  # fmt: skip
 
     def _take_decision(self, d: Decided) -> None:
@@ -417,12 +424,14 @@ class _Evaluation:
         actions = [a for a, p in pi.items() if p > 0.0]
         r_hat = [scaled(self._means.of(a, start)) for a in actions]
         pi_values = [pi[a] for a in actions]
-        ips = dr = guess(pi_values, None, r_hat, None, w)
+        ips = dr = guess(pi_values, p=None, r_hat=r_hat, a=None, w=w)
         if propensities is not None:
             # Use the p of the log for the action taken, so that w q(a) <= k holds exactly.
             p = [d.p or 0.0 if a == d.a else propensities.get(a, 0.0) for a in actions]
             dr = guess(pi_values, p, r_hat, actions.index(d.a) if d.a in actions else None, w)
-        return ips, dr, guess([1.0], None, [scaled(self._means.of(_Means.ALL, start))], 0, 1.0)
+        # The policy of the log has one "action", what it did, with weight 1.
+        mean_so_far = scaled(self._means.of(_Means.ALL, start))
+        return ips, dr, guess(pi=[1.0], p=None, r_hat=[mean_so_far], a=0, w=1.0)
 
     def _take_observation(self, event: Observed) -> None:
         """Add the terms of the observed decision to all estimates, then learn from it."""

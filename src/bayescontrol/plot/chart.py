@@ -258,13 +258,16 @@ class Heat:
     def ticks(self) -> FloatArray:
         """Return the values to mark on the colour scale: 0, high and round values between.
 
+        With a power below 1 small values are visible, so that ticks are marked there, too.
+
         >>> Heat("share", np.zeros((1, 1)), high=0.2, power=0.5).ticks()
         array([0.  , 0.02, 0.05, 0.1 , 0.2 ])
         """
         decade = 10.0 ** np.floor(np.log10(self.high))
         steps = np.array([0.1, 0.2, 0.5, 1, 2, 5]) if self.power < 1 else np.array([1, 2, 5])
+        # Ticks within a twentieth of an end would run into its label.
         inner_ticks = [v for v in steps * decade if 0.05 * self.high < v < 0.95 * self.high]
-        return np.round([0.0, *inner_ticks, self.high], 12)
+        return np.round([0.0, *inner_ticks, self.high], 12)  # 0.30000000000000004 becomes 0.3
 
 
 @dataclass(frozen=True, eq=False)
@@ -367,7 +370,7 @@ class Panel:
         require(increases, place, f"{axis}lim is ({low}, {high}); it must increase")
         if scale == "linear":
             return
-        lowest = min(bound for bound in (low, high, 1.0) if bound is not None)
+        lowest = min(bound for bound in (low, high, 1.0) if bound is not None)  # 1.0: any valid one
         require(lowest > 0, place, f"{axis}lim is ({low}, {high}), not positive on a log axis")
         filled = (*self.regions, *self.heats, *self.graphs)
         marks = (*self.series, *filled) if axis == "x" else filled
@@ -431,6 +434,7 @@ class Panel:
             coordinates += [y for s in self.series for y in self.visible(s) if y is not None]
         low, high = self.xlim if axis == "x" else self.ylim
         values = np.concatenate(coordinates)
+        # If there is nothing to draw, the axis is at 1, which is valid on every scale.
         finite = values[np.isfinite(values)] if np.isfinite(values).any() else np.ones(1)
         ends = finite.min() if low is None else low, finite.max() if high is None else high
         return float(ends[0]), float(ends[1])

@@ -117,9 +117,10 @@ def figure(chart: Chart, *, in_pyplot: bool = False, for_page: bool = False) -> 
     mpl = _matplotlib()
     chart = with_distinct_lines(chart)
     groups = dict.fromkeys(mark.group for panel in chart.panels for mark in panel.labelled)
+    # The number of each group, for ids; empty if the figure needs none.
     numbers = {group: k for k, group in enumerate(groups)} if for_page else {}
     title, remark = ("", "") if for_page else (chart.title, chart.remark)
-    columns, rows = chart.columns, -(-len(chart.panels) // chart.columns)
+    columns, rows = chart.columns, -(-len(chart.panels) // chart.columns)  # rounded up
     is_single = len(chart.panels) == 1
     width, height = _panel_size(chart)
     has_remark_above = bool(remark) and not is_single
@@ -226,6 +227,7 @@ def new_axes(rows: int = 1) -> "list[Axes]":
 
 
 def _pyplot_figure(size: tuple[float, float]) -> "Figure":
+    """Return a new figure of pyplot; `size` is its width and height in inches."""
     # Not in `rc_context`: the first pyplot figure of a notebook turns interactive mode on, and the
     # end of a context would turn it off, so that no later cell would show a figure.
     import matplotlib.pyplot as plt
@@ -263,6 +265,7 @@ def save(chart: Chart, stem: Path) -> tuple[Path, Path]:
 
 
 def _png(fig: "Figure", dpi: float = _DPI) -> bytes:
+    """Return the figure as a PNG file, without the version of Matplotlib."""
     return _render(fig, "png", dpi=dpi, metadata={"Software": None})
 
 
@@ -306,6 +309,7 @@ def svg(chart: Chart, prefix: str) -> str:
 
 
 def _matplotlib() -> Any:
+    """Import Matplotlib; raise an error that names the extra if it is missing."""
     with needs_extra("drawing figures", "matplotlib", "plot"):
         import matplotlib as mpl
         import matplotlib.figure
@@ -313,7 +317,7 @@ def _matplotlib() -> Any:
 
 
 def _draw_panel(ax: "Axes", panel: Panel, numbers: Mapping[str, int]) -> None:
-    """Draw marks and axes; `numbers` of groups become ids of the artists."""
+    """Draw marks and axes; the artists of a group get an id if `numbers` has its number."""
     for mark in panel.marks:
         artists = _draw(mark, ax, panel)
         number = numbers.get(getattr(mark, "group", ""))
@@ -343,7 +347,8 @@ def _draw_panel(ax: "Axes", panel: Panel, numbers: Mapping[str, int]) -> None:
 
 
 def _add_title(ax: "Axes", title: str, notes: list[str]) -> None:
-    ax.set_title(_literal(title), pad=6 + 12 * len(notes))
+    """Write the title above the axes, and the notes in small letters between the two."""
+    ax.set_title(_literal(title), pad=6 + 12 * len(notes))  # a line of notes has 12 points
     ax.annotate(
         _literal("\n".join(notes)), (0.5, 1), (0, 4), "axes fraction", "offset points",
         ha="center", va="bottom", fontsize=9, color=LIGHT_GROUND["axis"],
@@ -351,6 +356,7 @@ def _add_title(ax: "Axes", title: str, notes: list[str]) -> None:
 
 
 def _add_legend(ax: "Axes", panel: Panel, numbers: Mapping[str, int]) -> None:
+    """Add the legend of a panel, unless it is below the chart or has no entries."""
     if panel.legend != "below" and panel.legend_marks:
         columns = panel.legend_columns
         style: Any = {"fontsize": 9 if columns == 1 else 8, "framealpha": 0.9, "edgecolor": "none"}
@@ -397,10 +403,12 @@ def _scales(chart: Chart) -> list[tuple[Heat, list[int]]]:
 
 
 def _greatest(heat: Heat) -> float:
+    """Return the greatest value of a map, whose missing cells are NaN."""
     return float(np.nanmax(heat.values))
 
 
 def _add_scale(fig: Any, heat: Heat, **layout: Any) -> None:
+    """Add the colour scale of a map; `layout` holds arguments of Matplotlib's `colorbar`."""
     from matplotlib.cm import ScalarMappable
     from matplotlib.colors import Normalize
 
@@ -416,6 +424,7 @@ def _add_scale(fig: Any, heat: Heat, **layout: Any) -> None:
 
 
 def _colour_map(heat: Heat, levels: int = 256) -> Any:
+    """Return the colour of a map in `levels` steps, from transparent to opaque."""
     from matplotlib.colors import LinearSegmentedColormap, to_rgba
 
     ends = [to_rgba(LIGHT[heat.colour], opacity) for opacity in (0.0, 1.0)]
@@ -430,11 +439,12 @@ def _draw(mark: Any, ax: "Axes", panel: Panel) -> list[Any]:
 
 @_draw.register(Series)
 def _draw_series(mark: Series, ax: "Axes", panel: Panel) -> list[Any]:
+    """Draw a line or steps with a band, or points with error bars."""
     y, low, high = panel.visible(mark)
     style: dict[str, Any] = {}
     if mark.marker is not None:
         is_open = mark.marker.endswith("-open")
-        size = 9 if is_open else 7 if mark.marker == "star" else 4.5
+        size = 9 if is_open else 7 if mark.marker == "star" else 4.5  # in points
         style |= {"marker": _MARKERS[mark.marker], "markersize": size}
         style |= {"markerfacecolor": "none"} if is_open else {}
     if mark.sparse and np.isfinite(y).any():
@@ -456,16 +466,19 @@ def _draw_series(mark: Series, ax: "Axes", panel: Panel) -> list[Any]:
 
 
 def _line_style(mark: Series | Guide | Strokes, width: float) -> dict[str, Any]:
+    """Return Matplotlib's arguments for the line of a mark."""
     line = {"color": _colour(mark), "linestyle": _DASHES[mark.dash], "linewidth": width}
     return line | {"label": _label(mark)}
 
 
 def _colour(mark: Series | Guide | Strokes) -> str:
+    """Return the colour of a mark, by default the first of the palette."""
     return LIGHT[mark.colour or PALETTE[0]]
 
 
 @_draw.register(Guide)
 def _draw_guide(mark: Guide, ax: "Axes", panel: Panel) -> list[Any]:
+    """Draw a line across the axes, or the diagonal over the extent of the x axis."""
     style = _line_style(mark, 1.0)
     if mark.direction != "diagonal":
         draw_line = ax.axhline if mark.direction == "horizontal" else ax.axvline
@@ -476,6 +489,7 @@ def _draw_guide(mark: Guide, ax: "Axes", panel: Panel) -> list[Any]:
 
 @_draw.register(Region)
 def _draw_region(mark: Region, ax: "Axes", panel: Panel) -> list[Any]:
+    """Draw a polygon that hides what is behind it."""
     style = {"edgecolor": LIGHT[mark.colour], "linewidth": 0.8, "label": _label(mark)}
     corners = np.stack([mark.x, mark.y], axis=1)
     return _cover(ax, corners, LIGHT[mark.colour], mark.shade, joinstyle="round", **style)
@@ -483,11 +497,13 @@ def _draw_region(mark: Region, ax: "Axes", panel: Panel) -> list[Any]:
 
 @_draw.register(Word)
 def _draw_word(mark: Word, ax: "Axes", panel: Panel) -> list[Any]:
+    """Draw a text, centred at its position."""
     return [ax.text(mark.x, mark.y, _literal(mark.text), color=LIGHT[mark.colour], **_CENTRED)]
 
 
 @_draw.register(Heat)
 def _draw_heat(mark: Heat, ax: "Axes", panel: Panel) -> list[Any]:
+    """Draw the cells of a map, row 0 at the top; there is no cell where a value is NaN."""
     rows, columns = mark.values.shape
     x, y, colours = np.arange(columns + 1), -np.arange(rows + 1), _colour_map(mark)
     shades = np.ma.masked_invalid(mark.shade(mark.values))
@@ -497,6 +513,7 @@ def _draw_heat(mark: Heat, ax: "Axes", panel: Panel) -> list[Any]:
 
 @_draw.register(Strokes)
 def _draw_strokes(mark: Strokes, ax: "Axes", panel: Panel) -> list[Any]:
+    """Draw lines with round corners and ends; they break at NaN."""
     style = _line_style(mark, mark.width)
     style |= {"solid_joinstyle": "round", "solid_capstyle": "round"}
     return list(ax.plot(mark.x, mark.y, **style))
@@ -546,6 +563,7 @@ def _draw_graph(mark: Graph, ax: "Axes", panel: Panel) -> list[Any]:
 
 
 def _edge_title(edge: Edge) -> str:
+    """Return the tooltip of an arrow: its nodes, its label, and a probability below 1."""
     label = f", {edge.label}" if edge.label else ""
     chance = f": probability {edge.probability:.3g}" if edge.probability < 1 else ""
     return f"{edge.source} → {edge.target}{label}{chance}"
@@ -558,7 +576,7 @@ def _cover(ax: "Axes", corners: FloatArray, colour: str, shade: float, **style: 
 
 
 def _label(mark: LabelledMark) -> str:
-    # Matplotlib leaves a label that begins with _ out of the legend.
+    """Return the label of a mark; Matplotlib leaves those that begin with _ out of the legend."""
     return _literal(mark.label.lstrip("_") if mark.in_legend else f"_{mark.label}")
 
 

@@ -24,6 +24,8 @@ from bayescontrol._arrays import ArrayLike, FloatArray
 from bayescontrol.plot import chart
 from bayescontrol.plot.chart import Colour, Dash
 
+#: Rounding error of a probability, and of a coordinate.
+_ROUNDING, _COORDINATE_ROUNDING = 1e-9, 1e-6
 #: Number of corners of a disc, and number of points of a curve that determine its extent.
 _DISC_CORNERS: Final = 48
 _CURVE_POINTS: Final = 33
@@ -91,7 +93,7 @@ class Edge:
 
     def __post_init__(self) -> None:
         chart.require_choices(self, self.place)
-        is_valid = 0 < self.probability <= 1 + 1e-9
+        is_valid = 0 < self.probability <= 1 + _ROUNDING
         expected = "it must be above 0 and at most 1; leave an impossible edge out"
         chart.require(is_valid, self.place, f"probability is {self.probability}; {expected}")
         chart.require_share(self.at, self.place, "at")
@@ -226,6 +228,8 @@ class Graph:
             parallel[edge.source, edge.target].append(i)
         bends = [0.0] * len(self.edges)
         for (source, target), group in parallel.items():
+            # Arrows k = 0, 1, … bend by 1, 3, 5, … units to the left if others lead back; otherwise
+            # they lie on both sides of the straight line: 0 for one, -1 and 1 for two, -2, 0, 2 …
             first = 1 if (target, source) in parallel else 1 - len(group)
             for k, i in enumerate(group):
                 bend = self.edges[i].bend
@@ -247,7 +251,10 @@ class Graph:
         return bool((is_near & (shares > 0) & (shares < 1)).any())
 
     def _free_angle(self, name: str) -> float:
-        """Return the middle of the widest gap between a node's edges, an angle in radians."""
+        """Return the middle of the widest gap between a node's edges, an angle in radians.
+
+        It is the direction of a loop: upwards if the node has no other edges.
+        """
         pairs = [{edge.source, edge.target} for edge in self.edges]
         neighbours = set[str]().union(*(pair for pair in pairs if name in pair)) - {name}
         if not neighbours:
@@ -286,7 +293,8 @@ class Graph:
             if area.named:
                 sign = 1 if area.side == "above" else -1
                 border_y = sign * (sign * hull[:, 1]).max()
-                xs = hull[np.abs(hull[:, 1] - border_y) < 1e-6, 0]
+                # The outermost corners; the label is centred between the first and the last.
+                xs = hull[np.abs(hull[:, 1] - border_y) < _COORDINATE_ROUNDING, 0]
                 y = border_y + sign * (_half_size(area.label)[1] + _AREA_LABEL_GAP)
                 words.append((area.label, float((xs.min() + xs.max()) / 2), float(y), area.colour))
         return words
@@ -302,6 +310,7 @@ class Graph:
         return self._extent(1)
 
     def _extent(self, axis: int) -> FloatArray:
+        """Return the ends of everything that is drawn, along axis 0 (x) or 1 (y)."""
         shares = np.linspace(0.0, 1.0, _CURVE_POINTS)
         lines = [np.array([_point_on(curve, s) for s in shares]) for curve in self.curves]
         coordinates = [shape[:, axis] for shape in (*self.discs, *self.outlines, *lines)]

@@ -48,10 +48,14 @@ def with_colours(panels: Sequence[Panel]) -> list[Panel]:
     """
     from matplotlib.colors import CSS4_COLORS, to_rgb
 
-    chosen: dict[str, Colour] = {s.group: s.colour for p in panels for s in p.series if s.colour}
-    missing = {s.group: s.label for p in panels for s in p.series if s.group not in chosen}
-    words = {group: re.findall("[a-z]+", label.lower()) for group, label in missing.items()}
-    named = {g: next((CSS4_COLORS[w] for w in words[g] if w in CSS4_COLORS), "") for g in missing}
+    series = [one for panel in panels for one in panel.series]
+    chosen: dict[str, Colour] = {one.group: one.colour for one in series if one.colour}
+    missing = {one.group: one.label for one in series if one.group not in chosen}
+    named = {}  # the first colour of CSS in the label of each such group; "" if there is none
+    for group, label in missing.items():
+        words = re.findall("[a-z]+", label.lower())
+        named[group] = next((CSS4_COLORS[word] for word in words if word in CSS4_COLORS), "")
+    # Groups whose label names a colour choose first. If no colour is left, colours are used again.
     for k, group in enumerate(sorted(missing, key=lambda group: not named[group])):
         free = [c for c in PALETTE if c not in chosen.values()] or [PALETTE[k % len(PALETTE)]]
         rgb = np.array(to_rgb(named[group] or LIGHT[free[0]]))
@@ -87,6 +91,7 @@ def with_distinct_lines(chart: Chart) -> Chart:
 
 
 def _plain_lines(panel: Panel) -> list[Series]:
+    """Return the lines without a marker, except those of a group that also has points."""
     points = {s.group for s in panel.series if s.kind == "points" and s.x.size > 1}
     return [
         s for s in panel.series if s.kind != "points" and s.marker is None and s.group not in points

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 #: Full colour from this share of the steps on; the power makes small shares visible.
 _HIGH: Final = 0.25
 _POWER: Final = 0.5
-#: The length of an arrow in a cell, and of one through a membrane.
+#: The length of an arrow in a cell, and of one through a membrane, in cells.
 _LONG: Final = 0.56
 _SHORT: Final = 0.5
 
@@ -61,7 +61,9 @@ def membranes(maze: "Maze", *, in_legend: bool = False) -> Strokes:
     """Return lines along the borders that can be crossed in one direction only."""
     x, y = [], []
     for cell, neighbour in maze.membranes():
-        (i, j), (k, m) = sorted((cell, neighbour))  # the border begins at the corner (k, m)
+        # Cell (k, m) is right of or below cell (i, j): their border leads from the upper left
+        # corner of (k, m) to the lower right corner of (i, j).
+        (i, j), (k, m) = sorted((cell, neighbour))
         x += [m, j + 1, np.nan]
         y += [-k, -i - 1, np.nan]
     ends = np.array(x), np.array(y)
@@ -78,9 +80,10 @@ def _map(maze: "Maze", shares: FloatArray, title: str, notes: Sequence[str], **m
 
 
 def _squares(label: str, cells: Sequence[tuple[int, int]], colour: Colour) -> list[Region]:
+    """Return a shaded square for each cell (row, column)."""
     corners = np.array([[0, 0], [0, 1], [1, 1], [1, 0]])
     squares = ((np.array(cell) + corners).T for cell in cells)
-    return [Region(label, x, -y, colour, 0.3) for y, x in squares]
+    return [Region(label, columns, -rows, colour, shade=0.3) for rows, columns in squares]
 
 
 def setup(maze: "Maze", title: str, notes: Sequence[str]) -> Panel:
@@ -88,10 +91,12 @@ def setup(maze: "Maze", title: str, notes: Sequence[str]) -> Panel:
     cups = [cell for cell in maze.cells if maze[cell] in "n|"]
     regions = _squares("goal: +2.5", [maze.cells[x] for x in maze.goals], "green")
     regions += _squares("cup", cups, "sky")
+    # For each membrane the cells outside and inside, each (row, column).
     through = np.array(maze.membranes(), np.float64).reshape(-1, 2, 2)
-    middle, d = through.mean(axis=1) + 0.5, (through[:, 1] - through[:, 0]) * _SHORT
-    crossings = arrows(
-        "direction: +1", middle[:, 1], -middle[:, 0], d[:, 1], -d[:, 0],
+    rows, columns = through.mean(axis=1).T + 0.5
+    down, right = (through[:, 1] - through[:, 0]).T * _SHORT
+    crossings = arrows(  # rows count downwards, and y upwards
+        "direction: +1", columns, -rows, right, -down,
         colour="vermillion", width=1.3, in_legend=True,
     )  # fmt: skip
     strokes = [membranes(maze, in_legend=True), crossings] if len(through) else []
@@ -106,9 +111,8 @@ def behaviour(maze: "Maze", visits: FloatArray, title: str, notes: Sequence[str]
     """
     visited = np.flatnonzero(visits.sum(axis=1) > 0)
     visited = visited[~np.isin(visited, maze.goals)]  # at the goal the action has no effect
-    cells = np.array([maze.cells[x] for x in visited], np.float64).reshape(-1, 2)
-    d = np.array(maze.moves, np.float64)[visits[visited].argmax(axis=1)] * _LONG
-    actions = arrows(
-        "most frequent action", cells[:, 1] + 0.5, -cells[:, 0] - 0.5, d[:, 1], -d[:, 0], width=1.1
-    )
+    rows, columns = np.array([maze.cells[x] for x in visited], np.float64).reshape(-1, 2).T
+    down, right = np.array(maze.moves, np.float64)[visits[visited].argmax(axis=1)].T * _LONG
+    # Rows count downwards and y upwards: the centre of a cell is (column + 1/2, -row - 1/2).
+    actions = arrows("most frequent action", columns + 0.5, -rows - 0.5, right, -down, width=1.1)
     return _map(maze, visits.sum(axis=1), title, notes, strokes=[membranes(maze), actions])

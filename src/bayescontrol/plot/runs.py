@@ -127,6 +127,7 @@ def arms(agent: object, ax: "Axes | None" = None, *, x: object = None) -> Plot:
         with np.errstate(divide="ignore"):
             f = np.diff(_TAILS) / np.diff(m)
         middle = (m[1:] + m[:-1]) / 2
+        # The band from 0 to f fills the area below the density.
         series.append(Series(names[arm], middle, f, 0.0 * f, f, dash=line_dash(k)))
     panel = Panel(_ARMS, "mean reward", "posterior density", series, notes=notes, ylim=(0.0, None))
     return figures.draw(panel, ax)
@@ -169,7 +170,7 @@ def drawn_mode(record: Record, ax: "Axes | None" = None) -> Plot:
     panel = Panel("Mode drawn", "step t", "mode", [series], ylim=(-0.6, len(shown) - 0.4))
     drawn_on = figures.draw(panel, ax)
     if len(shown) <= 2 * _LINES:
-        labels = [names[m] if m >= 0 else "none" for m in shown]
+        labels = [names[m] if m >= 0 else "none" for m in shown]  # -1: no mode was drawn
         drawn_on.axes[0].set_yticks(range(len(shown)), labels)
     return drawn_on
 
@@ -272,6 +273,7 @@ def _from_prior(record: Record, values: FloatArray) -> tuple[FloatArray, int]:
 
 
 def _probe(record: Record, name: str) -> AnyArray:
+    """Return a column of the record; raise `MissingCapability` if its plot cannot use it."""
     if name not in getattr(record, "probes", ()):
         raise MissingCapability(
             f"{record!r} has no column {name!r}: record = interact(..., probes=[{name!r}])"
@@ -286,17 +288,19 @@ def _probe(record: Record, name: str) -> AnyArray:
 
 
 def _fits(values: AnyArray | None, name: str) -> bool:
-    """Return whether a column has the shape and type that its plot needs."""
+    """Return whether a column has the number of axes and the type that its plot needs."""
     kinds = {"posterior": (2, "f"), "drawn_mode": (1, "i"), "log_score": (1, "f")}
     return values is not None and (values.ndim, values.dtype.kind) == kinds[name]
 
 
 def _mode_names(record: Record, count: int) -> Sequence[str]:
+    """Return the names of at least `count` modes: those of the record, or m0, m1, …"""
     return record.mode_names if len(record.mode_names) >= count else [f"m{m}" for m in range(count)]
 
 
-def _is_discrete(actions: AnyArray) -> bool:
-    return actions.ndim == 1 and actions.dtype.kind in "biuU"
+def _is_discrete(column: AnyArray) -> bool:
+    """Return whether a column holds one integer, boolean or name per step."""
+    return column.ndim == 1 and column.dtype.kind in "biuU"
 
 
 def _thinned(steps: int) -> IntArray:
@@ -305,6 +309,7 @@ def _thinned(steps: int) -> IntArray:
 
 
 def _window(steps: int, window: int | None) -> int:
+    """Return the steps of a running mean, by default a share `_WINDOW` of all."""
     if window is None:
         return max(1, round(_WINDOW * steps))
     if window != int(window) or window < 1:
@@ -313,8 +318,9 @@ def _window(steps: int, window: int | None) -> int:
 
 
 def _running_mean(values: AnyArray, window: int) -> FloatArray:
-    """Return the mean of the finite values among the last `window`, else NaN."""
+    """Return the mean of the finite values among the last `window`; NaN if there are none."""
     is_finite = np.isfinite(values)
+    # Sums and counts of the finite values so far; then without those before the window.
     totals = np.cumsum([np.where(is_finite, values, 0.0), is_finite], axis=1)
     totals[:, window:] -= totals[:, :-window].copy()
     sums, counts = totals
@@ -324,6 +330,7 @@ def _running_mean(values: AnyArray, window: int) -> FloatArray:
 
 def line_dash(k: int) -> Dash:
     """Return the dash of line k; lines of similar colour differ in their dash."""
+    # After each round of dashes the order shifts by one: line k + 4 differs from line k.
     return _DASHES[(k + k // len(_DASHES)) % len(_DASHES)]
 
 

@@ -73,12 +73,13 @@ def build(results: Path, out: Path | None = None) -> Path:
     for folder in results_in(results):
         relative = folder.relative_to(results)
         name = "" if relative == Path() else relative.as_posix()
-        sections.append(section_of(folder, target / relative, name, swept))
+        sections.append(write_section(folder, target / relative, name, swept))
         if sections[-1].warning:
             _log.warning("%s: %s", folder, sections[-1].warning)
     if isinstance(manifest, Manifest):
         return target / _PAGE
-    return write_index(title_of(manifest), sections, target, manifest.broken)[0]
+    page_path, *_ = write_index(title_of(manifest), sections, target, manifest.broken)
+    return page_path
 
 
 def section(result: Result, folder: Path) -> Section:
@@ -126,7 +127,7 @@ def write_index(
 ) -> tuple[Path, ...]:
     """Write the index of several results to FOLDER/index.html, and the figures of a sweep.
 
-    Returns the paths, the index first.
+    Returns the paths: the index, then the figures.
     """
     charts = sweep_charts(sections)
     pictures = _save_charts(charts, folder)
@@ -134,13 +135,15 @@ def write_index(
     return (write_file(folder / _PAGE, content), *pictures)
 
 
-def section_of(
+def write_section(
     results: Path | StoredResults,
     target: Path | None = None,
     name: str = "",
     swept: Iterable[str] = (),
 ) -> Section:
-    """Score and draw one result; write page and figures to `target`, by default its own folder.
+    """Score and draw one result, write its page and figures, and return its section.
+
+    They are written to `target`, by default the folder of the result.
 
     `results` is a folder, or results already in memory. `name` is the folder relative to that of
     the index, empty if there is no index. `swept` names the settings that a sweep varies.
@@ -156,7 +159,7 @@ def section_of(
         folder=name,
         swept={key: bare.settings[key] for key in swept},
         meaning={field.name: field.description for field in describe(experiment.settings)},
-        provenance=_provenance(manifest),
+        provenance=_provenance_rows(manifest),
         warning=_describe_changes(manifest, study_sources(experiment)),
     )
     write_page(done, target)
@@ -170,7 +173,8 @@ def title_of(manifest: Sweep | Reproduction) -> str:
     return "bayescontrol: the claims of the paper and our results"
 
 
-def _provenance(manifest: Manifest) -> dict[str, Any]:
+def _provenance_rows(manifest: Manifest) -> dict[str, Any]:
+    """Return the provenance of a result as its page lists it."""
     return {
         # A registered name, or file.py:attribute without its folder.
         "experiment": Path(manifest.found).name,
@@ -178,7 +182,7 @@ def _provenance(manifest: Manifest) -> dict[str, Any]:
         "finished": manifest.finished,
         "key of the settings": manifest.key,
         **{f"sha256 of {name}": digest for name, digest in manifest.sha256.items()},
-        **{str(part): _describe(part.provenance) for part in manifest.provenance},
+        **{str(part): _describe_provenance(part.provenance) for part in manifest.provenance},
     }
 
 
@@ -192,7 +196,8 @@ def _describe_changes(manifest: Manifest, now: dict[str, str]) -> str:
     return " ".join(sentences)
 
 
-def _describe(provenance: Provenance) -> dict[str, Any]:
+def _describe_provenance(provenance: Provenance) -> dict[str, Any]:
+    """Return the commit, code, machine and versions that produced some runs."""
     git = provenance.git
     return {
         "commit": git.commit + ", and changes since" * git.dirty if git else "no repository",
@@ -276,8 +281,9 @@ def sweep_charts(sections: Sequence[Section]) -> dict[str, Chart]:
     as values; there is a line for each combination of the values of the other settings. A chart
     needs a swept setting with two numbers or more, and at most six lines in a panel.
     """
+    # The different numbers of each swept setting.
     swept = {
-        name: {section.swept.get(name) for section in sections if _is_number(section.swept[name])}
+        name: {section.swept[name] for section in sections if _is_number(section.swept[name])}
         for name in (sections[0].swept if sections else ())
     }
     axis = max(swept, key=lambda name: len(swept[name]), default="")
@@ -285,10 +291,11 @@ def sweep_charts(sections: Sequence[Section]) -> dict[str, Chart]:
     for section in sections:
         if axis and _is_number(section.swept[axis]):
             rest = (f", {name} = {value}" for name, value in section.swept.items() if name != axis)
-            lines.setdefault("".join(rest), []).append(section)
+            lines.setdefault("".join(rest), []).append(section)  # by the other settings, as text
     if len(swept.get(axis, ())) < 2 or len(lines) > _MOST_LINES:
         return {}
-    names = dict.fromkeys(c.name for section in sections for c in section.result.score.claims)
+    all_claims = (claim for section in sections for claim in section.result.score.claims)
+    names = dict.fromkeys(claim.name for claim in all_claims)
     panels = [panel for name in names if (panel := _panel(name, axis, lines)) is not None]
     if not panels:
         return {}
@@ -305,7 +312,10 @@ def sweep_charts(sections: Sequence[Section]) -> dict[str, Chart]:
 
 
 def _panel(name: str, axis: str, lines: Mapping[str, Sequence[Section]]) -> Panel | None:
-    """Return the panel of one claim; None unless it has different numbers at two points."""
+    """Return the panel of one claim; None unless it has different numbers at two points.
+
+    `lines` has the sections of each line, by the text of its settings other than `axis`.
+    """
     series: list[Series] = []
     for k, (label, sections) in enumerate(lines.items()):
         found = {
@@ -316,6 +326,7 @@ def _panel(name: str, axis: str, lines: Mapping[str, Sequence[Section]]) -> Pane
         }
         if len(found) > 1:
             series += _series(sorted(found.items()), label, k)
+    # Only series of our numbers have bounds; those of expected numbers have none.
     ours = np.array([y for one in series if one.low is not None for y in one.y])
     if not series or np.ptp(ours) <= _ROUNDING * np.abs(ours).max():
         return None
@@ -325,8 +336,13 @@ def _panel(name: str, axis: str, lines: Mapping[str, Sequence[Section]]) -> Pane
 
 
 def _series(found: Sequence[tuple[float, Claim]], label: str, k: int) -> list[Series]:
+    """Return line k of a panel: our numbers, and the expected ones if all are numbers.
+
+    `found` has the claim at each value of the swept setting; `label` names the other settings.
+    """
     x = np.array([value for value, _ in found])
     ours = np.array([float(claim.ours) for _, claim in found])
+    # Two standard errors; the error of an exact number is a tolerance, and is not drawn.
     bar = 2 * np.array([0.0 if claim.exact else claim.error or 0.0 for _, claim in found])
     group = f"ours{label}"  # a common group has a common colour
     series = [Series(group, x, ours, ours - bar, ours + bar, marker=get_args(Marker)[k])]
@@ -337,4 +353,5 @@ def _series(found: Sequence[tuple[float, Claim]], label: str, k: int) -> list[Se
 
 
 def _is_number(value: object) -> bool:
+    """Return whether a value is a finite number, and not a boolean."""
     return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)

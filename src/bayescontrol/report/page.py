@@ -68,7 +68,7 @@ def page(section: Section, versions: Mapping[str, str]) -> str:
     experiment, score = section.result.experiment, section.result.score
     paper, ours = ([c for c in score.claims if c.source == source] for source in tables.HEADINGS)
     title = experiment.name + (f", {section.heading}" if section.swept else "")
-    back = "../" * len(section.folder.split("/"))
+    back = "../" * len(section.folder.split("/"))  # from the page to the index
     is_of_paper = bool(paper) or any(chart.paper for chart in section.charts.values())
     has_failed = any(claim.verdict == "fails" for claim in ours)
     checks = _details(tables.summary(ours, _mark)["ours"], _claims(ours), is_open=has_failed)
@@ -127,6 +127,7 @@ def index(
 
 
 def _document(title: str, body: Iterable[str], versions: Mapping[str, str]) -> str:
+    """Return a whole HTML page; it has the script only if it has a figure."""
     content = "\n".join(filter(None, body))
     parts = (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">',
@@ -143,15 +144,17 @@ def _document(title: str, body: Iterable[str], versions: Mapping[str, str]) -> s
 
 
 def _resource(name: str) -> str:
+    """Return the text of a file of this package."""
     return resources.files("bayescontrol.report").joinpath(name).read_text("utf-8")
 
 
 def _mark(verdict: ClaimVerdict, words: str) -> str:
-    """Wrap text in the colour of a verdict."""
+    """Wrap text in an element with the CSS class, and so the colour, of a verdict."""
     return f'<span class="{verdict.replace(" ", "-")}">{escape(words)}</span>'
 
 
 def _overview(sections: Sequence[Section]) -> str:
+    """Return a table with a row for each experiment, with its verdicts counted by source."""
     rows = []
     for section in sections:
         claims = section.result.score.claims
@@ -167,10 +170,12 @@ def _overview(sections: Sequence[Section]) -> str:
 
 
 def _href(section: Section) -> str:
+    """Return the link from the index to the page of a result."""
     return f"{quote(section.folder)}/index.html"
 
 
 def _link_cell(section: Section) -> str:
+    """Return a table cell with a link to the page of a result."""
     return f'<td><a href="{_href(section)}">{escape(section.heading)}</a></td>'
 
 
@@ -188,6 +193,7 @@ def _not_confirmed(sections: Sequence[Section]) -> str:
 
 
 def _details(title: str, content: str, *, is_open: bool = False) -> str:
+    """Return content that opens and closes when its title is clicked; nothing if it is empty."""
     opening = "<details open>" if is_open else "<details>"
     return f"{opening}<summary>{title}</summary>{content}</details>" if content else ""
 
@@ -205,6 +211,7 @@ def _comparison_table(sections: Sequence[Section]) -> str:
 
 
 def _claim_cell(claim: Claim | None) -> str:
+    """Return a table cell with our number of a claim, empty without a claim."""
     text = tables.number_and_verdict(claim)
     return f'<td class="n">{_mark(claim.verdict, text)}</td>' if claim else "<td></td>"
 
@@ -235,12 +242,15 @@ def _claims(claims: Sequence[Claim]) -> str:
 
 
 def _remark(text: str, label: str = "") -> str:
+    """Return a dim remark on a line of its own; nothing if the text is empty."""
     return f'<i class="reason">{label}{escape(text)}</i>' if text else ""
 
 
 def _paper_part(sections: Sequence[Section]) -> str:
     """Return small pictures of the figures of the paper, in its order, and its tables."""
-    shown = [(s, name, n) for s in sections for name, c in s.charts.items() for n in c.paper]
+    charts = ((section, *item) for section in sections for item in section.charts.items())
+    # n is the number of a figure of the paper that the chart shows.
+    shown = [(section, name, n) for section, name, chart in charts for n in chart.paper]
     pictures = (
         _picture(section, name, section.charts[name].places[n])
         for section, name, n in sorted(shown, key=lambda figure: figure[2])
@@ -260,6 +270,7 @@ def _sweep_part(sections: Sequence[Section]) -> str:
 
 
 def _picture(section: Section, name: str, caption: str) -> str:
+    """Return a small picture of a chart, with a link to the chart on its page."""
     chart = section.charts[name]
     image = b64encode(figures.png(chart, _SMALL)).decode()
     return (
@@ -292,6 +303,7 @@ def _describe_panel(panel: Panel, chart: Chart) -> str:
 
 
 def _table(content: Table) -> str:
+    """Return a table of an experiment, with its title and its note."""
     columns = tables.columns_of(content)
     cells = ([_cell(text, column.is_numeric) for text in column.cells] for column in columns)
     rows = (f"<tr>{''.join(row)}</tr>" for row in zip(*cells, strict=True))
@@ -301,6 +313,7 @@ def _table(content: Table) -> str:
 
 
 def _settings(section: Section) -> str:
+    """Return a table of all settings: name, value and meaning."""
     rows = (
         f"<tr>{_cell(name)}{_cell(_format_value(value))}{_cell(section.meaning.get(name, ''))}</tr>"
         for name, value in section.settings.items()
@@ -309,6 +322,7 @@ def _settings(section: Section) -> str:
 
 
 def _cell(text: str, is_numeric: bool = False, tag: str = "td") -> str:
+    """Return a table cell; a number is aligned to the right."""
     kind = ' class="n"' if is_numeric else ""
     return f"<{tag}{kind}>{escape(text)}</{tag}>"
 
@@ -316,6 +330,7 @@ def _cell(text: str, is_numeric: bool = False, tag: str = "td") -> str:
 def _grid(
     header: Sequence[str], rows: Iterable[str], kind: str, numeric: Sequence[bool] = ()
 ) -> str:
+    """Return a table of these rows; `kind` is its CSS class, `numeric` marks its number columns."""
     heads = "".join(_cell(name, number, "th") for name, number in zip_longest(header, numeric))
     return (
         f'<div class="wide" tabindex="0"><table class="{kind}">'
@@ -335,6 +350,7 @@ def _definition_list(values: Mapping[str, Any]) -> str:
 
 
 def _format_value(value: object) -> str:
+    """Format a setting: a list with commas, None as the word none."""
     if isinstance(value, list | tuple):
         return ", ".join(map(str, value))
     return "none" if value is None else str(value)

@@ -27,6 +27,16 @@ _WORDS: Final[Mapping[tuple[ClaimSource, ClaimVerdict], str]] = {
     ("ours", "holds"): "passed",
     ("ours", "fails"): "failed",
 }
+#: Floats that are integers below this size are shown in full, larger ones with an exponent.
+_LONG_INTEGER: Final = 1e9
+#: An error that is smaller than this share of the value, or of 1, is a tolerance.
+_TOLERANCE: Final = 1e-6
+#: From this error on, value and error are shown with an exponent.
+_HUGE_ERROR: Final = 1e6
+#: A column of fractions whose sizes are in this range has a common number of decimals.
+_SMALLEST, _LARGEST = 1e-3, 1e6
+#: Digits of the largest fraction of such a column.
+_COLUMN_DIGITS: Final = 5
 #: Points of a sweep in one table on a terminal.
 _POINTS: Final = 4
 #: A text that is a number, perhaps with its error.
@@ -39,21 +49,26 @@ HEADINGS: Final[Mapping[ClaimSource, tuple[str, str]]] = {
 
 
 def number(value: float | str) -> str:
-    """Format a value: six significant digits; integers and text in full.
+    """Format a value: six significant digits; text and integers in full, floats below 1e9.
 
     >>> number(2 / 3), number(4095), number(4095.0), number("1/2"), number(math.inf)
     ('0.666667', '4095', '4095', '1/2', 'inf')
     """
     if isinstance(value, str | int) or not math.isfinite(value):
         return str(value)
-    return f"{value:.0f}" if value.is_integer() and abs(value) < 1e9 else f"{value:.6g}"
+    return f"{value:.0f}" if value.is_integer() and abs(value) < _LONG_INTEGER else f"{value:.6g}"
 
 
 def with_error(value: float | str, error: float | None) -> str:
     """Format a value ± its error, both to the second digit of the error.
 
+    If the error is 100 or more, both are rounded to the unit; from 1e6 on, to four and two digits.
+    Of an error far below the value only the order of magnitude is shown.
+
     >>> with_error(28.2093, 0.2187), with_error(4101.7, 63.9), with_error(0.5, 1e-12)
     ('28.21 ± 0.22', '4102 ± 64', '0.5 ± 1e-12')
+    >>> with_error(41017.3, 638.9), with_error(4.1017e8, 6.389e6)
+    ('41017 ± 639', '4.102e+08 ± 6.4e+06')
     >>> with_error(3.0, None), with_error("all", None)
     ('3', 'all')
     """
@@ -61,18 +76,19 @@ def with_error(value: float | str, error: float | None) -> str:
         return number(value)
     if isinstance(value, str) or not (math.isfinite(value) and math.isfinite(error)):
         return f"{number(value)} ± {number(error)}"
-    if error <= 1e-6 * max(1.0, abs(value)):
+    if error <= _TOLERANCE * max(1.0, abs(value)):
         return f"{number(value)} ± {error:.0e}" if error else f"{number(value)} ± 0"
-    if error >= 1e6:
+    if error >= _HUGE_ERROR:
         return f"{value:.4g} ± {error:.2g}"
     places = max(0, 1 - math.floor(math.log10(error)))
     return f"{value:.{places}f} ± {error:.{places}f}"
 
 
 def numbers_of(claim: Claim) -> tuple[str, str, str]:
-    """Format the expected, exact and simulated number of a claim, with as many decimals.
+    """Format the expected, exact and simulated number of a claim; one of the last two is empty.
 
-    One of the last two is empty.
+    The expected number gets as many decimals as ours, unless that would round it to 0. If the claim
+    expects a text, our number has four digits.
 
     >>> claim = Claim("x", "x is 0.6", "paper", 0.6, 0.616, 0.015, True, place="section 1")
     >>> numbers_of(claim)
@@ -97,6 +113,7 @@ def _has_decimals(value: float | str) -> bool:
 
 
 def _decimals(text: str) -> int:
+    """Return the number of digits after the decimal point of a text."""
     return len(text.partition(".")[2])
 
 
@@ -110,6 +127,8 @@ class ColumnText(NamedTuple):
 def columns_of(content: Table) -> list[ColumnText]:
     """Format the cells of a table; the fractions of a column have the same number of decimals.
 
+    They keep decimals of their own if one is below 0.001 or above a million in size; 0 stays 0.
+
     >>> rows = (("rule", 2.75), ("naive", 1 / 3))
     >>> columns_of(Table("Regret", ("agent", "mean"), rows))[1]
     ColumnText(cells=['2.7500', '0.3333'], is_numeric=True)
@@ -117,10 +136,13 @@ def columns_of(content: Table) -> list[ColumnText]:
     found = []
     for values in zip(*content.rows, strict=True) if content.rows else [()] * len(content.header):
         cells = [number(value) for value in values]
+        # The finite floats but 0.
         fractions = [v for v in values if isinstance(v, float) and v and math.isfinite(v)]
         sizes = [abs(v) for v in fractions]
-        if any(not v.is_integer() for v in fractions) and 1e-3 <= min(sizes) <= max(sizes) < 1e6:
-            most = max(0, 4 - math.floor(math.log10(max(1.0, *sizes))))
+        has_fraction = any(not v.is_integer() for v in fractions)
+        if has_fraction and _SMALLEST <= min(sizes) <= max(sizes) < _LARGEST:
+            digits_before_point = 1 + math.floor(math.log10(max(1.0, *sizes)))
+            most = max(0, _COLUMN_DIGITS - digits_before_point)
             decimals = min(most, max(map(_decimals, map(number, fractions))))
             cells = [
                 f"{v:.{decimals}f}" if isinstance(v, float) and v else number(v) for v in values
@@ -189,6 +211,7 @@ def sweep_tables(scores: Sequence[tuple[Point, Score]]) -> list[Table]:
     expected: dict[str, str] = {}
     for claim in (claim for _, score in scores for claim in score.claims):
         text = number(claim.expected)
+        # "varies" unless it is the same at all points.
         expected[claim.name] = text if expected.get(claim.name, text) == text else "varies"
     tables = []
     for start in range(0, len(scores) if expected else 0, _POINTS):

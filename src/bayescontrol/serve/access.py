@@ -28,11 +28,13 @@ from bayescontrol.serve.http_errors import Refused
 
 #: The environment variable that holds a token.
 VARIABLE: Final = "BAYESCONTROL_TOKEN"
+#: The least number of characters of a token.
 _MIN_LENGTH: Final = 16
 #: Maximum number of callers whose rate is remembered.
 _MAX_CALLERS: Final = 10_000
-#: The part of a quota that one caller may use.
+#: The part of a quota that one caller may use, at least 1.
 _SHARE: Final = 0.75
+#: The command that prints a new token, for messages.
 _GENERATE: Final = 'python -c "import secrets; print(secrets.token_urlsafe(32))"'
 
 
@@ -227,11 +229,11 @@ class RateLimiter:
     ) -> None:
         self._rate, self._clock = rate, clock
         self._burst = max(rate, 1.0) if burst is None else burst
-        #: By caller: the tokens left, and when that was computed.
+        #: By caller: the requests left in its bucket, and when that was computed.
         self._left: dict[object, tuple[float, float]] = {}
 
     def take(self, caller: object) -> None:
-        """Take one token from the caller's bucket; raise `Refused` if the bucket is empty."""
+        """Take one request from the caller's bucket; raise `Refused` if less than one is left."""
         now = self._clock()
         left, last_time = self._left.pop(caller, (self._burst, now))
         left = min(self._burst, left + (now - last_time) * self._rate)
@@ -264,6 +266,7 @@ class Quota:
         self._by_caller: Counter[object] = Counter()
 
     def _refused(self, who: str, limit: int) -> Refused:
+        """Return the error that `who`, the server or this caller, has reached its limit."""
         text = f"{who} has reached its limit of {limit} {self._what}: try again later"
         return Refused("overloaded", text)
 
@@ -273,6 +276,7 @@ class Quota:
         taken = 0
 
         def take(amount: int) -> None:
+            """Take an amount for the caller; if that is too much, raise and take nothing."""
             nonlocal taken
             if self.used + amount > self._limit:
                 raise self._refused("the server", self._limit)

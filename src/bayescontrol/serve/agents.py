@@ -214,9 +214,10 @@ class ServedAgent:
     def _notify(
         self, method: Callable[[DurableAgent, Sequence[Request]], None], requests: Sequence[Request]
     ) -> None:
+        """Call a method of the monitor; log its errors, which must not fail the requests."""
         try:
             method(self.agent, requests)
-        except Exception:  # an error of the monitor must not fail the requests
+        except Exception:
             _logger.exception("the monitor failed for agent %r", self.agent.name)
 
     def _finish_commit(self, batch: list[_Waiting]) -> None:
@@ -280,7 +281,8 @@ class ServedAgents:
         self._store_check: asyncio.Future[list[str]] | None = None
         self._tasks: list[asyncio.Task[None]] = []
         self._stopping: asyncio.Task[None] | None = None
-        self._failure: tuple[float, errors.StoreFailed] | None = None  # of the last write, and when
+        # If the last write failed: when, and its error.
+        self._failure: tuple[float, errors.StoreFailed] | None = None
         self._last_test_write = -math.inf
         self._opening: dict[str, asyncio.Task[bool]] = {}
         #: The names of agents that could not be opened so far.
@@ -323,7 +325,11 @@ class ServedAgents:
     async def _get_or_open(
         self, name: str, model: Model | None, seed: int | None
     ) -> tuple[ServedAgent, bool]:
-        """Return an agent, and whether this call has created it; see `create`."""
+        """Return an agent, and whether this call has created it.
+
+        Without a `model`, the agent must exist. A `model` or `seed` other than that of an existing
+        agent raises `ModelMismatch`.
+        """
         new = False
         if name not in self.open:
             is_first = name not in self._opening
@@ -406,7 +412,7 @@ class ServedAgents:
         that writes work again. After a failed write the server therefore tests a write itself.
         """
         await self._require_answer()
-        # Read the attribute once: a writer thread may change it at any time.
+        # Read the attribute, (time, error), once: a writer thread may change it at any time.
         failure, now = self._failure, time.monotonic()
         if failure is not None and now >= max(failure[0], self._last_test_write) + _RETRY_WRITE:
             self._last_test_write = now
@@ -452,7 +458,7 @@ class ServedAgents:
                 _logger.warning("the server stops without its store: %s", error)
                 self.store.close()
                 return
-            await asyncio.sleep(_STORE_TIMEOUT / 3)
+            await asyncio.sleep(_STORE_TIMEOUT / 3)  # the store answers: ask again later
 
     # -- starting and stopping -------------------------------------------------------------------
 
@@ -498,5 +504,5 @@ class ServedAgents:
 
 
 def _run(pool: Executor, work: Callable[..., T], *arguments: Any) -> "asyncio.Future[T]":
-    """Call a function in a thread of the pool."""
+    """Call a function in a thread of the pool; return a future of its result."""
     return asyncio.get_running_loop().run_in_executor(pool, work, *arguments)

@@ -34,7 +34,10 @@ from bayescontrol.serve.access import require_sendable
 
 #: Statuses after which a request is repeated: too slow, too many requests, overloaded.
 _RETRIED: Final = frozenset({408, 429, 502, 503, 504})
-_MAX_WAIT: Final = 2.0
+#: Seconds before the first retry; they double up to the most.
+_FIRST_WAIT, _MAX_WAIT = 0.05, 2.0
+#: An attempt after the end of the call has this timeout, because 0 would mean no waiting at all.
+_LEAST_TIMEOUT: Final = 0.001
 #: Default seconds for a call, and for attempts to reach a server that accepts no connection.
 _TIMEOUT: Final = 30.0
 _CONNECT_TIMEOUT: Final = 5.0
@@ -152,13 +155,16 @@ class Client(AbstractContextManager["Client"]):
         return msgspec.json.decode(reply.body) if reply.body else None
 
     def _send_with_retries(self, request: _Request) -> _Reply:
-        """Return an answer with a status below 400; raise the error of the last attempt."""
-        began, pause = time.monotonic(), 0.05
+        """Return an answer with a status below 400; raise the error of the last attempt.
+
+        There is no further attempt if the pause before it would end after the `timeout`.
+        """
+        began, pause = time.monotonic(), _FIRST_WAIT
         while True:
             left = began + self.timeout - time.monotonic()
             wait = pause * random.uniform(0.5, 1.0)  # noqa: S311 - so that clients do not retry at the same time
             try:
-                reply = self._send(request, max(left, 0.001))
+                reply = self._send(request, max(left, _LEAST_TIMEOUT))
             except (OSError, http.client.HTTPException) as error:
                 now = time.monotonic()
                 if isinstance(error, _UNREACHABLE):
@@ -301,21 +307,27 @@ class RemoteAgent:
 
 
 def _message(error: Exception) -> str:
+    """Return the message of an error, or the name of its class if it has none."""
     return str(error) or type(error).__name__
 
 
 def _id(id: str | Decision) -> str:
+    """Return the id of a decision, which is given by itself or by its id."""
     return str(id.id if isinstance(id, Decision) else id)
 
 
 def _probabilities(plain: Any) -> dict[Any, float] | None:
+    """Decode a list of `bodies.Probability` to {action: probability}; None stays None."""
     return plain and {from_plain(item["action"]): item["probability"] for item in plain}
 
 
 def _decision(plain: Mapping[str, Any]) -> Decision:
-    action, x = from_plain(plain["action"]), from_plain(plain["situation"])
-    probabilities, p = _probabilities(plain["probabilities"]), plain["probability"]
-    return Decision(plain["id"], action, p, x, plain["basis"], plain["time"], probabilities)
+    """Decode the fields of a `bodies.DecisionInfo`."""
+    return Decision(
+        id=plain["id"], action=from_plain(plain["action"]), probability=plain["probability"],
+        situation=from_plain(plain["situation"]), basis=plain["basis"], time=plain["time"],
+        probabilities=_probabilities(plain["probabilities"]),
+    )  # fmt: skip
 
 
 def _error(status: int, body: bytes) -> Exception:

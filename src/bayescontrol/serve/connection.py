@@ -168,6 +168,7 @@ class HttpConnection(httptools_impl.HttpToolsProtocol):
         self._require_head(self._line + sum([len(name) + len(value) + 4 for name, value in fields]))
 
     def _require_head(self, size: int) -> None:
+        """Raise `Refused` if a head that has this many bytes so far is too large."""
         if size > self._limits.head:
             raise Refused("head-too-large", f"more than {self._limits.head} bytes")
 
@@ -229,6 +230,7 @@ class HttpConnection(httptools_impl.HttpToolsProtocol):
         self._timer = None if seconds is None else self.loop.call_later(seconds, self._on_deadline)
 
     def _on_deadline(self) -> None:
+        """Refuse a request whose head is incomplete; drop any other connection."""
         if self._in_head and self not in self._ending:
             self._refuse("timeout", f"more than {self._limits.deadline:g} seconds for the head")
         else:
@@ -248,7 +250,7 @@ class HttpConnection(httptools_impl.HttpToolsProtocol):
         self._unanswered.clear()
 
     def _end(self) -> None:
-        """Mark the connection as ending: it no longer counts as waiting or open."""
+        """Mark the connection as ending: it no longer counts as waiting, nor for the limit."""
         self._waiting.pop(self, None)
         self._ending[self] = None
 

@@ -30,8 +30,9 @@ from bayescontrol.serve.server import Server
 
 #: P(a visitor buys | design), by design.
 CHECKOUT: Final = {"plain": 0.05, "short form": 0.07, "with pictures": 0.09, "one click": 0.14}
-#: P(the lever pays | expert), according to each expert.
+#: P(the lever pays | expert), according to each expert; without a pull, `_IDLE_PAYS`.
 DISPENSER: Final = {"thrifty": 0.7, "fair": 0.8, "generous": 0.9}
+_IDLE_PAYS: Final = 0.2
 #: P(the broken lever pays), and the share of the time after which it breaks: early enough for the
 #: alarm, since over the whole time it then pays less than any expert expects.
 _BROKEN, _BREAKS_AFTER = 0.1, 1.0 / 3.0
@@ -46,7 +47,7 @@ def dispenser() -> Model:
     pays = DISPENSER.values()
     modes = TabularModes(  # every expert mostly pulls the lever
         policy=[[[0.1, 0.9]]] * len(pays),
-        hypothesis=[[[[0.8, 0.2], [1 - p, p]]] for p in pays],
+        hypothesis=[[[[1 - _IDLE_PAYS, _IDLE_PAYS], [1 - p, p]]] for p in pays],
         names=list(DISPENSER),
     )
 
@@ -104,7 +105,10 @@ def _run(visits: Iterator[float], end: float, stopped: threading.Event) -> None:
 
 
 def _shop(client: Client, rate: float, seed: int) -> Iterator[float]:
-    """Show visitors a design of the checkout page, and observe later whether they buy."""
+    """Show visitors a design of the checkout page, and observe later whether they buy.
+
+    Yields the seconds until the next visitor.
+    """
     agent, rng = client.agent("checkout"), Stream.named(seed, 0, "visitors")
     world = BernoulliBandit(list(CHECKOUT)).environment(list(CHECKOUT.values()))
     pending: list[tuple[float, str, float]] = []  # a heap: when to send, decision id, o
@@ -123,16 +127,19 @@ def _shop(client: Client, rate: float, seed: int) -> Iterator[float]:
 
 
 def _pull(client: Client, end: float, rate: float, seed: int) -> Iterator[float]:
-    """Pull the lever, which pays as the generous expert expects until it breaks."""
+    """Pull the lever, which pays as the generous expert expects until it breaks.
+
+    Yields the seconds until the next decision; `end` is the end of the demonstration.
+    """
     agent, rng = client.agent("dispenser"), Stream.named(seed, 0, "lever")
     now = time.monotonic()
     breaks_at = now + _BREAKS_AFTER * (end - now)
     while True:
         decision = _next_decision(agent)
         p_lever = DISPENSER["generous"] if time.monotonic() < breaks_at else _BROKEN
-        p = p_lever if decision.action == 1 else 0.2  # action 1 pulls the lever
+        p = p_lever if decision.action == 1 else _IDLE_PAYS  # action 1 pulls the lever
         agent.observe(decision.id, int(rng.random() < p))
-        yield rng.exponential(4.0 / rate)
+        yield rng.exponential(4.0 / rate)  # a quarter of the visits to the shop
 
 
 def _next_decision(agent: RemoteAgent) -> Decision:

@@ -149,8 +149,9 @@ class Middleware:
         self._unlogged = 0
 
     def _require_valid_body(self, headers: dict[bytes, bytes]) -> None:
+        """Raise `Refused` if the headers announce a body that is too large or not JSON."""
         length = headers.get(b"content-length", b"0")
-        # An invalid length counts as too large.
+        # An invalid length, or one of 19 digits and more, counts as too large.
         size = int(length) if length.isdigit() and len(length) < 19 else self._limits.body + 1
         self._require_size(size)
         if size or b"transfer-encoding" in headers:
@@ -160,6 +161,7 @@ class Middleware:
                 raise Refused("unsupported-media-type", f"Content-Type: {shown}")
 
     def _require_size(self, size: int) -> None:
+        """Raise `Refused` if a body of this many bytes is too large."""
         if size > self._limits.body:
             raise Refused("too-large", f"more than {self._limits.body} bytes")
 
@@ -173,9 +175,11 @@ class Middleware:
         unread: list[_Message] = []  # the body, until the application asks for it
 
         async def receive_again() -> _Message:
+            """Return the body, which was read already, and then what arrives after it."""
             return unread.pop() if unread else await receive()
 
         async def counted_send(message: _Message) -> None:
+            """Count the start of the answer; let each part but the last extend the deadline."""
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
@@ -206,6 +210,7 @@ class Middleware:
                 raise Refused(kind, f"more than {deadline:g} seconds", headers) from None
 
     async def _read_body(self, receive: _Receive, take: Callable[[int], None]) -> bytes:
+        """Return the whole body; `take` takes its bytes from the caller's quota, or raises."""
         body, more = bytearray(), True
         while more:
             message = await receive()
@@ -218,6 +223,7 @@ class Middleware:
         return bytes(body)
 
     def _count(self, scope: _Scope, status: int, seconds: float) -> None:
+        """Count an answer, which began after this many seconds, by method, route and status."""
         route = str(scope.get("path_template") or "other")
         self._metrics.requests.labels(scope["method"], route, str(status)).inc()
         self._metrics.seconds.labels(route).observe(seconds)
@@ -287,6 +293,7 @@ def require_few_values(body: bytes, most: int) -> None:
 
 
 def _reject_duplicate_keys(pairs: list[tuple[str, Any]]) -> None:
+    """Raise `Refused` if a key occurs twice; the JSON decoder calls it for every object."""
     for key, count in Counter(key for key, _ in pairs).items():
         if count > 1:
             raise Refused("bad-request", f"the key {key[:80]!r} occurs twice in one object")

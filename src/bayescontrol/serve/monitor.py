@@ -107,13 +107,14 @@ class _Statistics:
         self.decisions = 0
         self.regret = 0.0
         self.recent: dict[str, Decision] = {}  # by decision id
-        self.surprises: deque[float] = deque(maxlen=50)
+        self.surprises: deque[float] = deque(maxlen=50)  # in bits; the page shows their mean
         self.last_surprise = 0.0  # when it was computed
         self.last_shown = 0.0  # when a decision was last sent
-        self.counts: deque[tuple[float, int]] = deque(maxlen=6)  # (time, decisions) of `rate`
+        # (time, decisions) at the last six calls of `rate`, one a second.
+        self.counts: deque[tuple[float, int]] = deque(maxlen=6)
 
     def rate(self, now: float) -> float:
-        """Return the decisions a second since the fifth call before this one."""
+        """Return the decisions a second since the fifth call before this one; at first 0."""
         self.counts.append((now, self.decisions))
         (start, first_count), (_, last_count) = self.counts[0], self.counts[-1]
         return (last_count - first_count) / (now - start) if now > start else 0.0
@@ -143,7 +144,10 @@ class Monitor:
     # -- commits; in a worker thread -------------------------------------------------------------
 
     def before_commit(self, agent: DurableAgent, requests: Sequence[Request]) -> None:
-        """Compute the surprise of one of the observations before the agent learns it."""
+        """Compute the surprise of one of the observations before the agent learns it.
+
+        Only while a page listens, and at most once in `_SAMPLE_PERIOD` seconds.
+        """
         statistics = self._statistics_of(agent)
         now = time.monotonic()
         if not self._listeners or now - statistics.last_surprise < _SAMPLE_PERIOD:
@@ -184,7 +188,7 @@ class Monitor:
             statistics.regret += max(truth.values()) - truth[decision.action]
         if self._listeners:
             if len(statistics.recent) >= _MAX_RECENT:
-                statistics.recent.clear()
+                statistics.recent.clear()  # their observations will have no surprise
             statistics.recent[decision.id] = decision
             self._send_sample(statistics, name, decision)
         return True
@@ -204,6 +208,7 @@ class Monitor:
             self._loop.call_soon_threadsafe(self._send, event)
 
     def _statistics_of(self, agent: DurableAgent) -> _Statistics:
+        """Return what is remembered about an agent; nothing is at first."""
         return self._statistics.setdefault(agent.name, _Statistics())
 
     # -- events ----------------------------------------------------------------------------------
@@ -217,6 +222,7 @@ class Monitor:
             await asyncio.sleep(1.0)
 
     async def _agents_event(self, agents: Mapping[str, "ServedAgent"]) -> bytes:
+        """Return the event with the states of the agents that the page shows."""
         states = []
         for agent in list(agents.values())[:_MAX_AGENTS]:
             with suppress(Exception):  # omit an agent that fails
@@ -228,6 +234,7 @@ class Monitor:
         statistics, model = self._statistics_of(agent), agent.model.name
 
         def read(rule: Any) -> tuple[int, int | None, dict[str, Any]]:
+            """Read everything at one event of the log."""
             return agent.head, observation_count(rule), belief_state(agent, rule)
 
         head, count, state = agent.ask(read)
@@ -245,6 +252,7 @@ class Monitor:
         } | state
 
     def _send(self, event: bytes) -> None:
+        """Send an event to every page; a page with too many unread events misses it."""
         for listener in self._listeners:
             if not listener.full():  # a slow reader misses events
                 listener.put_nowait(event)
@@ -261,6 +269,7 @@ class Monitor:
     async def _events(
         self, listener: "asyncio.Queue[bytes | None]", agents: Mapping[str, "ServedAgent"]
     ) -> AsyncIterator[bytes]:
+        """Yield the events for one page, until `close` puts None into its queue."""
         try:
             yield await self._agents_event(agents)  # a new page does not wait for the next second
             while (event := await listener.get()) is not None:
@@ -277,6 +286,7 @@ class Monitor:
 
 
 def _event(kind: str, data: Any) -> bytes:
+    """Encode a server-sent event."""
     return b"event: %s\ndata: %s\n\n" % (kind.encode(), msgspec.json.encode(data))
 
 
@@ -388,7 +398,7 @@ def belief_state(agent: DurableAgent, rule: Any) -> dict[str, Any]:
     """
     model, remarks = agent.model.name, []
     rows, belief = posterior_rows(rule, model), getattr(rule, "belief", None)
-    default = None if belief is None else PosteriorMeasure("posterior mean", "its own")
+    default = None if belief is None else PosteriorMeasure(name="posterior mean", unit="its own")
     measure = getattr(belief, "posterior_measure", default)
     means = [numbers.get("mean", ()) for numbers in posterior_summary(rule).values()]
     if rows and measure is not None and measure.note:
@@ -407,7 +417,7 @@ def belief_state(agent: DurableAgent, rule: Any) -> dict[str, Any]:
     if probabilities is None:
         remarks.append(f"{reason}: the shares of past actions are shown instead.")
     if _arm_rewards(model) is not None:
-        measure = PosteriorMeasure("mean reward", "reward")
+        measure = PosteriorMeasure(name="mean reward", unit="reward")
     alarm = getattr(rule, "alarm", None)
     return {
         "modes": rows,

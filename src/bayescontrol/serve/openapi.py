@@ -89,7 +89,10 @@ def openapi_document(needs_token: bool = False) -> dict[str, Any]:
 
 
 def _complete(operation: dict[str, Any]) -> None:
-    """Correct and complete what Litestar has derived for an operation."""
+    """Correct and complete what Litestar has derived for an operation, in place.
+
+    Optional parameters are never null, a situation is JSON, and each model has an example.
+    """
     operation.pop("deprecated", None)
     for parameter in operation.get("parameters", ()):
         schema = parameter["schema"]
@@ -134,6 +137,7 @@ def _model_text(kind: ModelKind) -> str:
 
 
 def _setting_text(name: str, doc: SettingDoc, is_required: bool = False) -> str:
+    """Describe a setting in a line of Markdown."""
     required = " (required)" if is_required else ""
     return f"- `{name}`{required}: {_escaped(doc.shape)}. {_escaped(doc.meaning)}"
 

@@ -95,6 +95,7 @@ async def info(agents: Agents, name: Name) -> bodies.AgentInfo:
 
 
 def _agent_info(agent: DurableAgent) -> bodies.AgentInfo:
+    """Describe an agent; all its numbers are at the same event of its log."""
     head, count = agent.ask(lambda rule: (agent.head, observation_count(rule)))
     decisions, observations = split_events(agent, head, count)
     created = agent.created
@@ -184,6 +185,8 @@ async def log(
 
 
 async def _lines(agent: ServedAgent, events: Iterator[Event]) -> AsyncIterator[bytes]:
+    """Yield the events as lines of JSON; a thread reads `_BATCH` of them at a time."""
+
     def next_lines(_: DurableAgent) -> bytes:
         return "".join(f"{to_line(event)}\n" for event in islice(events, _BATCH)).encode()
 

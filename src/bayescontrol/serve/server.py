@@ -66,6 +66,7 @@ def application(agents: ServedAgents, tokens: Tokens, hosts: Iterable[str] | Non
 
     @asynccontextmanager
     async def lifespan(_: Litestar) -> AsyncIterator[None]:
+        """Start the agents with the server, and close them when it stops."""
         await agents.start()
         # A server in a thread of another program must not change its garbage collection.
         collecting = _in_main_thread() and asyncio.create_task(_collect(agents, middleware))
@@ -97,7 +98,7 @@ async def _collect(agents: ServedAgents, app: Middleware) -> None:
     requests visit only new objects. A collection of all objects would delay every request.
     """
     await agents.opened
-    # Numbers of requests that had arrived: a second ago, and at the last collection.
+    # Numbers of requests that had arrived: a second ago, and at the last collection; -1 before.
     arrived = collected = -1
     try:
         while True:
@@ -133,6 +134,7 @@ def _error_response(
         detail = http_wording(str(error)) or type(error).__name__
     if name == "internal" or isinstance(error, StoreFailed):
         # One line of bounded length: the path and the message may contain whatever a client sent.
+        # `ascii` escapes line breaks and adds quotes, which are removed.
         detail = "the log of the server has the details"
         frames = traceback.extract_tb(error.__traceback__)[-_FRAMES:]
         places = "".join(f" < {f.filename}:{f.lineno}" for f in reversed(frames))
@@ -164,6 +166,7 @@ class _Uvicorn(uvicorn.Server):
             yield
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """End the event streams, then shut down."""
         self._agents.stop()
         await super().shutdown(sockets)
 

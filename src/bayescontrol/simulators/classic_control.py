@@ -94,6 +94,7 @@ class CartPole(NamedTuple):
         step = CARTPOLE.simulator(**self.attributes())
 
         def f(s: Any, u: Any) -> Any:
+            """Return the next state after a push of any strength u in [-1, 1]."""
             right, left = np.array(step(s, 1)), np.array(step(s, 0))
             return 0.5 * (right + left) + 0.5 * u[0] * (right - left)
 
@@ -101,6 +102,7 @@ class CartPole(NamedTuple):
         k0, k1, k2, k3 = K[0].tolist()
 
         def policy(x: Any) -> int:
+            """Return 1, push right, if -K x > 0; else 0, push left."""
             return int(k0 * x[0] + k1 * x[1] + k2 * x[2] + k3 * x[3] < 0.0)
 
         return policy
@@ -122,6 +124,7 @@ CARTPOLE_HYPOTHESES: Final = tuple(
 #: Gymnasium's MountainCar-v0.
 MOUNTAIN_CAR: Final = PlantModel("MountainCar-v0")
 
+#: F, the force of the engine.
 _FORCE: Final = 0.001
 #: Remaining ½ v² on the barrier: the car passes it at v = 0.02.
 _MARGIN: Final = 2e-4
@@ -156,10 +159,12 @@ class MountainCar(NamedTuple):
         (2, 0, 2)
         """
         third, sign = self.gravity / 3.0, self.sign
+        # The barrier is at γ cos 3p = F, and H must exceed its value there.
         top = math.acos(min(1.0, _FORCE / self.gravity)) / 3.0
         barrier = third * math.sin(3.0 * top) - _FORCE * top + _MARGIN
 
         def policy(x: Any) -> int:
+            """Return the action, which is one more than a; a reversed gear flips the sign of a."""
             p, v = float(x[0]), float(x[1])
             energy = 0.5 * v * v + third * math.sin(3.0 * p) - _FORCE * p
             return 1 + (sign if energy > barrier or v >= 0.0 else -sign)
@@ -197,8 +202,14 @@ def _torque(u: Any) -> Any:
 #: Gymnasium's Pendulum-v1; an action is one number.
 PENDULUM: Final = PlantModel("Pendulum-v1", _observed, _state, _torque)
 
+#: Gravity and the largest torque of the environment.
 _G: Final = 10.0
 _TORQUE: Final = 2.0
+#: The regulator acts above the pivot where it demands less than this many times the limit.
+_REGULATOR_RANGE: Final = 2.0
+#: Swing-up: the torque is at its limit from |E ω| = `scale` / this on.
+_PUMP: Final = 20.0
+#: Costs of the regulator: angle and angular velocity; and the torque.
 _ROD_Q: Final = np.diag([1.0, 0.1])
 _ROD_R: Final = np.array([[0.01]])
 
@@ -244,11 +255,12 @@ class Pendulum(NamedTuple):
         scale = self.m * _G * self.l  # the energy difference between bottom and top
 
         def policy(x: Any) -> float:
+            """Return the torque before it is limited."""
             phi, omega = _state(x)
             u: float = -k0 * phi - k1 * omega
-            if x[0] > 0.0 and abs(u) < 2.0 * limit:
+            if x[0] > 0.0 and abs(u) < _REGULATOR_RANGE * limit:  # cos φ > 0: above the pivot
                 return u
-            pump = -20.0 * limit * self.energy(x) / scale * omega
+            pump = -_PUMP * limit * self.energy(x) / scale * omega
             return pump if omega else limit  # at rest at the bottom: push in any direction
 
         return limited(policy, -limit, limit)

@@ -288,6 +288,7 @@ def limited(policy: Callable[[Any], Any], low: ArrayLike, high: ArrayLike) -> Ca
     bounds = (lower, upper) if shape else (float(lower), float(upper))
 
     def clipped(x: Any) -> Any:
+        """Return the clipped input; raise `UnknownAction` if it is invalid."""
         u = policy(x)
         reject_action_state_pair(u, f"the policy {label}")
         try:

@@ -30,6 +30,7 @@ from bayescontrol.simulators.mode import SimulatorNoise
 
 
 def _identity(value: Any) -> Any:
+    """Return the value unchanged."""
     return value
 
 
@@ -71,6 +72,7 @@ class PlantModel:
         env = self.make(**attributes)
 
         def step(x: Any, u: Any) -> Any:
+            """Set the environment's state to g⁻¹(x), take a step, and observe the new state."""
             # Python floats: NumPy scalars would slow down every operation in `step`.
             env.state = tuple(map(float, self.place(x)))
             for name in self.clear:
@@ -185,6 +187,7 @@ def linearise(
     s, u = np.array(s0, np.float64), np.array(u0, np.float64)
 
     def slopes(g: Callable[[FloatArray], Any], z: FloatArray) -> FloatArray:
+        """Return the matrix ∂g/∂z, a column for each component of z."""
         steps = h * np.eye(z.size)
         rows = [np.subtract(g(z + e), g(z - e), dtype=np.float64) for e in steps]
         return np.array(rows).T / (2 * h)

@@ -37,6 +37,8 @@ from bayescontrol.seeding import SeedLike, Stream, as_seed, as_stream
 #: One step: the situation x, the action a, the observation o.
 Event: TypeAlias = tuple[Any, Any, Any]
 
+#: Smaller posterior weights count as equal: they may be subnormal, with few digits.
+_NEGLIGIBLE = 1e-250
 #: Prefixes of the saved arrays that drawing may change; they hold no evidence.
 DRAWING_STATE = ("drawn", "sampler/")
 
@@ -224,8 +226,8 @@ def check_bad_evidence(make: Make, history: Sequence[Event], bad: Sequence[Event
 
 
 def _gap(p: FloatArray, q: FloatArray) -> float:
-    """Return max_m |p_m - q_m| / max(p_m, q_m, 1e-250) of two posteriors."""
-    return float((np.abs(p - q) / np.maximum(np.maximum(p, q), 1e-250)).max())
+    """Return max_m |p_m - q_m| / max(p_m, q_m, `_NEGLIGIBLE`) of two posteriors."""
+    return float((np.abs(p - q) / np.maximum(np.maximum(p, q), _NEGLIGIBLE)).max())
 
 
 def with_other_policies(modes: Any) -> Any:
@@ -271,9 +273,11 @@ class _CrossedStateful:
         return getattr(self.parts[i], method)(state_for(self.parts[i], xs.x, xs.s[i]), *args)
 
     def start(self) -> tuple[Any, ...]:
+        """Return the first private states of both parts."""
         return tuple(part.start() for part in self.parts)
 
     def advance(self, xs: SituatedState, a: Any, o: Any) -> tuple[Any, ...]:
+        """Return the next private states of both parts."""
         return tuple(self._call(i, "advance", xs, a, o) for i in range(2))
 
 
@@ -295,6 +299,7 @@ class _CrossedArray:
         return self.modes[(m + 1) % len(self.modes)]
 
     def _shifted_policies(self, x: Any) -> dict[Any, FloatArray]:
+        """Return P(a | m', x) for every m, where m' is the mode after m."""
         return {a: np.roll(p, -1) for a, p in self.modes.action_probabilities(x).items()}
 
 
@@ -405,6 +410,7 @@ def check_fused(
     for probes in (None, READABLE_LOOP):
         agent, environment = make(), make_environment()
         results.append(_run(agent, environment, steps, seed, probes))
+        # Another seed: these steps must depend on the states that the two runs have left.
         continued.append(interact(agent, environment, 20, seed=seed + 1, probes=READABLE_LOOP))
     _require_same(results[0], results[1], "the compiled and readable loops differ")
     is_same = continued[0] == continued[1]

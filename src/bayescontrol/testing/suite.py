@@ -41,6 +41,9 @@ from bayescontrol.situations import as_advance
 from bayescontrol.testing import laws
 from bayescontrol.testing.laws import Event, LawBroken, require
 
+#: A smaller gap between a mean and its expectation is rounding.
+_ROUNDING = 1e-12
+
 
 @dataclass(frozen=True)
 class Runs:
@@ -133,6 +136,7 @@ def check_prior_preserved(runs: Runs, *, false_alarm: float = 1e-6) -> None:
     for m, p in enumerate(runs.prior):
         mean = float(runs.final[:, m].mean())
         require(
+            # Two sides for each mode share the false alarms.
             _hoeffding_bound(len(runs), mean, p) >= false_alarm / (2 * len(runs.prior)),
             f"E[posterior] of mode {m} is {mean:.4f} in {len(runs)} runs, its prior is {p:.4f}",
         )
@@ -153,6 +157,7 @@ def check_match_rate(runs: Runs, *, false_alarm: float = 1e-6) -> None:
             rate = float(runs.matched[drew, t].mean())
             expected = float(runs.match_probability[drew, t].mean())
             require(
+                # Two sides for each step share the false alarms.
                 _hoeffding_bound(n, rate, expected) >= false_alarm / (2 * steps),
                 f"at step {t + 1} the drawn mode is the true one in {rate:.4f} of {n} runs, but "
                 f"E[Σ posterior²] is {expected:.4f}",
@@ -206,11 +211,11 @@ def check_identities(
 def _hoeffding_bound(n: int, mean: float, p: float) -> float:
     """Return exp(-n KL(mean ‖ p)), a bound on the probability that n numbers have this mean.
 
-    KL is that of two Bernoulli distributions. p is the expectation; gaps below 1e-12 are rounding.
+    KL is that of two Bernoulli distributions, and p is the expectation.
     """
     from scipy.special import rel_entr  # type: ignore[import-untyped]
 
-    if abs(mean - p) < 1e-12:
+    if abs(mean - p) < _ROUNDING:
         return 1.0
     return math.exp(-n * float(rel_entr(mean, p) + rel_entr(1.0 - mean, 1.0 - p)))
 
@@ -386,4 +391,5 @@ class InLogarithms:
             self.uses_situation = getattr(mode, "uses_situation", False)
 
     def log_likelihood(self, x: Any, a: Any, o: Any) -> float:
+        """Return ln P(o | m, x, a), from the likelihood of the mode."""
         return safe_log(self.mode.likelihood(x, a, o))
