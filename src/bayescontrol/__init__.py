@@ -36,8 +36,8 @@ def _families() -> list[str]:
 def __getattr__(name: str) -> object:
     value: object
     if name == "__all__":
-        own = [n for n, module in _modules().items() if module != __name__ and n != "*"]
-        return sorted([*own, *_families()])
+        exported = [n for n, module in _modules().items() if module != __name__ and n != "*"]
+        return sorted([*exported, *_families()])
     module = None if name.startswith("__") else _modules().get(name)
     if module == __name__:
         value = import_module(f"{__name__}.{name}")

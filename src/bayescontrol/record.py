@@ -50,7 +50,7 @@ class Probe:
 
 
 def _belief_method(agent: Any, name: str) -> Callable[..., Any]:
-    """Return this method of the agent's belief; raise MissingCapability if there is none."""
+    """Return this method of the agent's belief; raise MissingCapability otherwise."""
     belief = getattr(agent, "belief", None)
     method: Callable[..., Any] | None = getattr(belief, name, None)
     if method is None:

@@ -288,7 +288,7 @@ def _built_in(name: str, settings: Mapping[str, Any], problem: Any = None) -> Mo
 
 
 def model_of(created: Created) -> Model:
-    """Return the built-in model that the log describes; raise `ModelMismatch` if there is none."""
+    """Return the built-in model that the log describes; raise `ModelMismatch` if it is unknown."""
     if created.model not in KINDS:
         raise ModelMismatch(
             f"the log has the model {created.model!r}, version {created.version}, which is not "

@@ -239,7 +239,7 @@ class Turn:
         if type(through) is not int or not 1 <= through <= before:
             raise errors.InvalidRequest(
                 f"through={through!r}: give the number of the last event that the draws contain, "
-                f"from 1, which is none, to {before}"
+                f"from 1 (no observation) to {before}"
             )
         self._copy_once()
         event = events.Refitted(

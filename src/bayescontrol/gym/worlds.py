@@ -81,7 +81,7 @@ class FiniteSpace:
         return int(element) if self._is_discrete else tuple(_integers(self.space, element))
 
     def element(self, name: Any) -> Any:
-        """Return the element with that name; raise `UnknownAction` if there is none."""
+        """Return the element with that name; raise `UnknownAction` if it is unknown."""
         try:
             integers = [name] if self._is_discrete else list(name)
             exists = len(integers) == len(self._ranges) and all(

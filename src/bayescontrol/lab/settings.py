@@ -280,7 +280,7 @@ def _metas(hint: Any) -> list[msgspec.Meta]:
 
 
 def _description(hint: Any) -> str:
-    """Return the description in an annotation, empty if there is none."""
+    """Return the description in an annotation, empty without one."""
     return next((meta.description for meta in _metas(hint) if meta.description), "")
 
 

@@ -298,7 +298,7 @@ class SystemBelief(SystemRegression):
     # -- for compiled loops --------------------------------------------------------------------
 
     def loop_mode(self) -> "kernels.lqr.LinearModeArrays":
-        """Return a copy of the last mode for the kernels; empty arrays if there is none."""
+        """Return a copy of the last mode for the kernels; empty arrays without one."""
         if self._last is None:
             return self._blank()
         arrays = kernels.lqr.LinearModeArrays

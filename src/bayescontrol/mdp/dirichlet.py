@@ -328,7 +328,7 @@ class DirichletBelief(Tempered):
     # -- named arrays ----------------------------------------------------------------------------
 
     def _saved_mode(self) -> FloatArray:
-        """Return P, R and σ² of the last drawn model; empty if there is none."""
+        """Return P, R and σ² of the last drawn model; empty before the first draw."""
         m = self._last
         return np.empty(0) if m is None else np.concatenate([m.P.ravel(), m.R.ravel(), [m.sigma2]])
 

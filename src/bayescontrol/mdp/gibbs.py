@@ -355,7 +355,7 @@ class GibbsBelief(Saved):
     # -- named arrays ------------------------------------------------------------------------------
 
     def _saved_mode(self) -> FloatArray:
-        """Return Q and ρ of the last sampled mode; empty if there is none."""
+        """Return Q and ρ of the last sampled mode; empty without one."""
         return np.empty(0) if self._last is None else np.append(self._last.Q, self._last.rho)
 
     def _check_state(self, new: SimpleNamespace) -> None:

@@ -51,7 +51,7 @@ def with_colours(panels: Sequence[Panel]) -> list[Panel]:
     series = [one for panel in panels for one in panel.series]
     chosen: dict[str, Colour] = {one.group: one.colour for one in series if one.colour}
     missing = {one.group: one.label for one in series if one.group not in chosen}
-    named = {}  # the first colour of CSS in the label of each such group; "" if there is none
+    named = {}  # the first colour of CSS in the label of each such group; "" otherwise
     for group, label in missing.items():
         words = re.findall("[a-z]+", label.lower())
         named[group] = next((CSS4_COLORS[word] for word in words if word in CSS4_COLORS), "")

@@ -318,7 +318,7 @@ def _window(steps: int, window: int | None) -> int:
 
 
 def _running_mean(values: AnyArray, window: int) -> FloatArray:
-    """Return the mean of the finite values among the last `window`; NaN if there are none."""
+    """Return the mean of the finite values among the last `window`; NaN without any."""
     is_finite = np.isfinite(values)
     # Sums and counts of the finite values so far; then without those before the window.
     totals = np.cumsum([np.where(is_finite, values, 0.0), is_finite], axis=1)

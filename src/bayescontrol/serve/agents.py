@@ -304,7 +304,7 @@ class ServedAgents:
         return await _run(self._pools.readers, self.store.names)
 
     async def get(self, name: str) -> ServedAgent:
-        """Return an agent, opened if necessary; raise `UnknownAgent` if there is none."""
+        """Return an agent, opened if necessary; raise `UnknownAgent` if it is unknown."""
         with suppress(errors.UnknownStore):  # the name is invalid, or there is no such agent
             return (await self._get_or_open(name, None, None))[0]
         raise UnknownAgent(f"the store has no agent {name!r}")
