@@ -55,20 +55,21 @@ def main() -> None:
     """Measure and print a table for each world."""
     parser = argparse.ArgumentParser(description="Changing bandits that learn their scale.")
     parser.add_argument("--runs", type=int, default=30)
-    runs = parser.parse_args().runs
+    parser.add_argument("--first-run", type=int, default=1000, help="the grid saw the runs to 99")
+    options = parser.parse_args()
+    runs = options.runs
     for name, agents in WORLDS.items():
         table = Table(title=f"{name}, {runs} runs", caption="Mean and standard error.")
         for column in ("agent", "regret", "us a step"):
             table.add_column(column)
         for label in [label for label in agents if label != "world"]:
             regrets, began = [], time.perf_counter()
-            for run in range(runs):
+            for run in range(options.first_run, options.first_run + runs):
                 world = agents["world"](Stream.named(run, 0, "world"))
                 record = interact(agents[label](), world, STEPS, seed=run)
                 regrets.append(metrics.regret(record, world)[-1])
             seconds = time.perf_counter() - began
-            mean, error = mean_and_error(np.array(regrets))
-            shown = with_error(float(mean), float(error))
+            shown = with_error(*map(float, mean_and_error(np.array(regrets))))
             table.add_row(label, shown, f"{seconds / runs / STEPS * 1e6:.0f}")
         Console().print(table)
 

@@ -1,6 +1,6 @@
 """The MDP agent with default settings against tabular Q-learning, on Gymnasium's toy text.
 
-    python -m benchmarks.gymnasium_q [--quick] [--fixed] [--unknown] [--seeds 10] [--first-seed 0]
+    python -m benchmarks.gymnasium_q [--quick] [--prior NAME] [--seeds 10] [--first-seed 0]
 
 The score of a run is the mean return of the episodes that end in the last quarter of its steps. If
 none ends there, it is the return of the unfinished episode. Q-learning is that of Watkins (1989):
@@ -18,7 +18,7 @@ import numpy as np
 
 from bayescontrol import interact
 from bayescontrol.gym import Continuing, drive, episodic_agent
-from bayescontrol.mdp import GibbsMDP, GibbsPrior
+from bayescontrol.mdp import ADAPTIVE, GibbsMDP, GibbsPrior
 from bayescontrol.statistics import compare_pairs
 
 #: Name, options and number of steps.
@@ -27,6 +27,16 @@ WORLDS: dict[str, tuple[dict[str, Any], int]] = {
     "CliffWalking-v1": ({}, 10_000),
     "Taxi-v4": ({}, 40_000),
     "Blackjack-v1": ({}, 40_000),
+}
+
+
+#: The priors of docs/mdp.md.
+PRIORS: dict[str, GibbsPrior] = {
+    "default": GibbsPrior(),
+    "precision-1": GibbsPrior(precision=1.0),
+    "at-least-1": GibbsPrior(least_precision=1.0),
+    "unbounded": GibbsPrior(least_precision=1e-100),
+    "adaptive": ADAPTIVE,
 }
 
 
@@ -93,17 +103,14 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
     parser.add_argument("--quick", action="store_true", help="a tenth of the steps, 3 seeds")
-    parser.add_argument("--fixed", action="store_true", help="use a fixed precision of 1")
     parser.add_argument(
-        "--unknown", action="store_true", help="use one unknown precision of at least 10"
+        "--prior", choices=PRIORS, help="use GibbsMDP with this prior; default: episodic_agent"
     )
     parser.add_argument("--seeds", type=int, default=10, help="number of seeds")
     parser.add_argument("--first-seed", type=int, default=0, help="the first seed")
     options = parser.parse_args()
-    if options.fixed or options.unknown:
-        AGENTS["control rule"] = partial(
-            continuing, GibbsPrior() if options.unknown else GibbsPrior(precision=1.0)
-        )
+    if options.prior:
+        AGENTS["control rule"] = partial(continuing, PRIORS[options.prior])
     count = 3 if options.quick else options.seeds
     seeds = range(options.first_seed, options.first_seed + count)
     print(f"Mean return of an episode over the last quarter ± standard error, {count} seeds\n")

@@ -242,16 +242,21 @@ def test_finite_modes_are_drawn_by_a_power_of_their_probabilities() -> None:
 def test_learned_gaussian_probabilities_are_exact_at_low_temperature(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The points for the location suffice: many more change nothing."""
-    agent = taught(GaussianBandit(3), NUMBERS[:5], temperature=0.01)
-    found = agent.action_probabilities()
+    """The points for the location and for the noise suffice: many more change nothing."""
+    cold = taught(GaussianBandit(3), NUMBERS[:5], temperature=0.01)
+    cool = taught(GaussianBandit(3), NUMBERS, temperature=0.25)
+    found = [agent.action_probabilities() for agent in (cold, cool)]
+    monkeypatch.setattr(gaussian, "NEGLIGIBLE", 0.0)
 
-    def dense(steepness: Any) -> Any:
+    def dense(steepness: Any, w: float) -> Any:
         z = np.linspace(-8, 8, 4001)
         return z, np.exp(-0.5 * z**2) / np.exp(-0.5 * z**2).sum()
 
-    monkeypatch.setattr(gaussian, "location_rule", dense)
-    assert agent.action_probabilities() == pytest.approx(found, abs=2e-7)
+    with monkeypatch.context() as patch:
+        patch.setattr(gaussian, "location_rule", dense)
+        assert cold.action_probabilities() == pytest.approx(found[0], abs=2e-7)
+    monkeypatch.setattr(gaussian, "chi_rule", lambda nu, w, T: gaussian._chi_rule(nu, 60))
+    assert cool.action_probabilities() == pytest.approx(found[1], abs=1e-7)
 
 
 @pytest.mark.parametrize("temperature", [0.25, 4.0])

@@ -234,7 +234,7 @@ _CONTESTS: Final[dict[World, tuple[Contestant, ...]]] = {
         "digits",
         "The handwritten digits of scikit-learn in random order: the context is an image of 64 "
         "pixels from 0 to 1 and a constant, and the right digit pays 1.",
-        "LogisticBandit", Size(12, 500), Size(12, 1_797), score="reward per step",
+        "LinearBandit", Size(12, 500), Size(12, 1_797), score="reward per step",
     ): (*_LOGISTIC[:2], _CAREFUL, *_LOGISTIC[2:]),
 }  # fmt: skip
 

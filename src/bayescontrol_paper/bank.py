@@ -190,15 +190,18 @@ def timed_banks() -> Mapping[str, Bank]:
     """Return linear banks of two plants; the first is true and in charge."""
 
     def first_order(a: float, g: float) -> PlantMode:
+        """Return a motor with the speed w' = a w + g u and a PI controller."""
         gains = PI(0.2 / g, 0.05 / g)
         return PlantMode(([[a]], [[g]], [[1.0]]), gains, process_noise=0.3, sensor_noise=1.0)
 
     def oscillator(stiffness: float) -> PlantMode:
+        """Return a mass on a spring whose position is measured, with a state feedback."""
         A = np.array([[1.0, 0.1], [-0.1 * stiffness, 0.97]])
         plant, gain = (A, [[0.0], [0.1]], [[1.0, 0.0]]), [[1.0, 1.5]]
         return PlantMode(plant, gain, process_noise=0.05, sensor_noise=0.1)
 
     def two_tanks(valve: float) -> PlantMode:
+        """Return two tanks, the first of which feeds the second; `valve` is its input gain."""
         A, B = [[0.95, 0.0], [0.04, 0.94]], [[valve, 0.0], [0.0, 0.1]]
         plant, gain = (A, B, np.eye(2)), 2.0 * np.eye(2)
         return PlantMode(plant, gain, process_noise=0.02, sensor_noise=[0.1, 0.2])

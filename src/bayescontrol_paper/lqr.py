@@ -398,6 +398,7 @@ def _table(results: Results, plant: str) -> Table:
     """Tabulate excess cost, regret, exponents and redrawn modes of all agents at one plant."""
 
     def row(agent: str) -> tuple[str | float | int, ...]:
+        """Return the cells of one agent, in the order of the header."""
         excess, regret = results.excess(plant, agent)[:, -1], results.octaves(plant, agent)
         low, high = np.quantile(excess, [0.25, 0.75], method="nearest")
         p, error = exponent(regret)

@@ -281,13 +281,19 @@ class ChangingArmsBelief(ChangePointBelief, HasArms[Any]):
         super()._check_state(new)
 
 
-class ManyFilters(DecisionClock, HasArms[Any]):
-    """Base of beliefs that consist of filters with a common clock, such as one for each arm."""
+class JoinedFilters(DecisionClock, HasArms[Any]):
+    """Base of beliefs that consist of `_parts`, changing beliefs with the same clock."""
 
     posterior_measure: ClassVar[PosteriorMeasure | None] = PosteriorMeasure("mean reward", "reward")
 
-    #: The filters: changing beliefs.
     _parts: list[Any]
+    #: A static belief, which checks events.
+    prior: Any
+
+    def _event(self, x: Any, a: Any, o: Any) -> Event:
+        """Return a valid event as (x, row of arm a, reward), or raise an error."""
+        event: Event = self.prior.row_event(x, self.place(a), o)
+        return event
 
     @property
     def decision(self) -> int:
@@ -297,8 +303,7 @@ class ManyFilters(DecisionClock, HasArms[Any]):
     @property
     def open_decisions(self) -> tuple[int, ...]:
         """The decisions that wait for an answer which would not come too late."""
-        waiting: tuple[int, ...] = self._parts[0].open_decisions
-        return waiting
+        return tuple(self._parts[0].open_decisions)
 
     @property
     def window(self) -> int:
@@ -307,13 +312,18 @@ class ManyFilters(DecisionClock, HasArms[Any]):
 
     @property
     def most_starts(self) -> int:
-        """The largest number of starts of a filter."""
+        """The largest number of starts."""
         return int(self._parts[0].most_starts)
 
     def begin(self) -> None:
         """Begin a decision."""
         for part in self._parts:
             part.begin()
+
+    def answer(self, decision: int, x: Any, a: Any, o: Any) -> None:
+        """Learn the reward of one of the last `window` decisions; `MISSING` if it was lost."""
+        self.place(a)  # raises an error if there is no such arm
+        super().answer(decision, x, a, o)
 
     def observed_part(self, o: Any) -> Any:
         """Return the reward in o: the part that `log_predictive` covers."""
@@ -324,7 +334,7 @@ class ManyFilters(DecisionClock, HasArms[Any]):
         self._parts[0].merge(other)
 
 
-class PerArmBelief(ManyFilters):
+class PerArmBelief(JoinedFilters):
     """P(h_a, s_a, m_a | âo_<t) for arms that change independently of each other.
 
     `parts` are changing beliefs with one arm each. At every decision time goes on for all of them.
@@ -340,11 +350,10 @@ class PerArmBelief(ManyFilters):
     saved_fields = declare(Parts("", "_parts"))
 
     format_name: ClassVar[str] = "PerArmBelief"
-
     _parts: list[ChangingArmsBelief]
 
     def __init__(self, parts: Sequence[ChangingArmsBelief]) -> None:
-        self._parts = list(parts)
+        self._parts, self.prior = list(parts), parts[0].prior
         for part in parts:  # the draws of separate arms can be compared as doubles only
             if isinstance(part.prior, ArmsBelief) and part.prior.compares_logs:
                 raise InvalidPrior(
@@ -354,19 +363,9 @@ class PerArmBelief(ManyFilters):
                 )
         self._roster = Roster([part.labels[0] for part in parts])
 
-    @property
-    def prior(self) -> Any:
-        """The static belief of the first arm."""
-        return self._parts[0].prior
-
     def hazards(self) -> dict[Any, dict[float, float]]:
         """P(h_a | âo_<t) of every arm."""
         return {a: part.hazards() for a, part in zip(self.labels, self._parts, strict=True)}
-
-    def _event(self, x: Any, a: Any, o: Any) -> Event:
-        """Return a valid event as (x, row of arm a, reward), or raise an error."""
-        event: Event = self.prior.row_event(x, self.place(a), o)
-        return event
 
     def take_event(self, event: Event | None, decision: int | None = None) -> None:
         """Learn (x, row of the arm, reward); for the other arms, only time goes on."""

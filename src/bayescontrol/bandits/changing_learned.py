@@ -45,7 +45,7 @@ from bayescontrol._support.saved import (
 )
 from bayescontrol._support.temperature import with_temperature
 from bayescontrol.bandits.arms import MeanRewards
-from bayescontrol.bandits.changing import ChangingArmsBelief, ManyFilters, PerArmBelief
+from bayescontrol.bandits.changing import ChangingArmsBelief, JoinedFilters, PerArmBelief
 from bayescontrol.bandits.contexts.belief import LinearBelief, LinearWeights
 from bayescontrol.bandits.family import QUANTILE_GRID, mixed_log, mixed_quantiles
 from bayescontrol.bandits.roster import Roster
@@ -99,7 +99,7 @@ def unit_of(rewards: Sequence[float], centred: bool) -> tuple[float, float] | No
     return location, math.ldexp(1.0, exponent - (mantissa < math.sqrt(0.5)))
 
 
-class LearnedChangingBelief(ManyFilters):
+class LearnedChangingBelief(JoinedFilters):
     """P(h, s, m | âo_<t) for changing arms with learned hyperparameters h.
 
     >>> from bayescontrol import GaussianBandit
@@ -109,7 +109,7 @@ class LearnedChangingBelief(ManyFilters):
     >>> {a: round(r) for a, r in belief.expected().items()}
     {'red': 501, 'blue': 521}
     >>> {name: round(value) for name, value in belief.scales().items()}
-    {'location': 511, 'noise': 1, 'spread': 15}
+    {'location': 511, 'noise': 1, 'spread': 17}
     """
 
     saved_fields = declare(
@@ -202,7 +202,7 @@ class LearnedChangingBelief(ManyFilters):
 
     def _event(self, x: Any, a: Any, o: Any) -> Event:
         """Return a valid event as (x, row of arm a, reward in units), or raise an error."""
-        x, j, r = self.prior.row_event(x, self.place(a), o)
+        x, j, r = super()._event(x, a, o)
         event: Event = self.prior.row_event(x, j, r / float(self._unit[1] or 1.0))
         return event
 
@@ -266,10 +266,8 @@ class LearnedChangingBelief(ManyFilters):
 
     def posterior(self) -> FloatArray:
         """P(h | âo_<t) of the whole grid; uniform until the unit is known, 0 where dropped."""
-        size = len(self._given)
-        p = np.full(size, 0.0 if self.is_known else 1.0 / size)
-        if self.is_known:
-            p[self._used] = self._weights()
+        p = np.zeros(len(self._given))
+        p[self._used if self.is_known else ...] = self._weights() if self.is_known else 1 / p.size
         return p
 
     def hyperparameters(self) -> dict[tuple[float, ...], float]:
