@@ -119,7 +119,7 @@ def run(settings: Settings, i: int) -> Columns:
     return {"start": np.array(int(start)), **counts}
 
 
-#: The rate of false alarms of all claims together, shared by four families of tests.
+#: The rate of false alarms of one family of tests: four would have 1e-3 together.
 _FALSE_ALARM_RATE: Final = 1e-3 / 4
 
 
@@ -175,7 +175,7 @@ def _claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
             "time-by-turns" if who == ALTERNATING else f"time-{who.lower()}", f"{who}: runs spend "
             f"the computed share of the time in every state; shown: {_names((x,))}",
             runs=_time_in_states(columns)[:, k], expected=time_shares(who),
-            false_alarm_rate=_FALSE_ALARM_RATE / 3, shown=x, about="all states: ",
+            false_alarm_rate=_FALSE_ALARM_RATE / len(POLICIES), shown=x, about="all states: ",
         )  # fmt: skip
     yield _frequency_claim(columns)
     yield from _entering_claims(columns)

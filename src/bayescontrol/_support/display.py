@@ -1,4 +1,4 @@
-"""Tables for notebooks, and numbers with four significant digits."""
+"""Tables for notebooks, and numbers rounded for people."""
 
 from collections.abc import Iterable, Sequence
 from html import escape
@@ -8,10 +8,13 @@ import numpy as np
 
 
 def shown(value: object) -> str:
-    """Format a value for people: floats, also in arrays and lists, with four significant digits.
+    """Format a value for people: floats are rounded, all else is `str(value)`.
 
-    >>> shown(2 / 3), shown(12), shown([1 / 3, 2.0]), shown("red")
-    ('0.6667', '12', '[0.3333 2.    ]', 'red')
+    A float has four significant digits. Arrays, lists and tuples of floats have at most four
+    decimals, and only their ends are shown if they have more than 20 elements.
+
+    >>> shown(200 / 3), shown(12), shown([1 / 3, 2.0]), shown("red")
+    ('66.67', '12', '[0.3333 2.    ]', 'red')
     """
     if isinstance(value, float | np.floating):
         return f"{value:.4g}"

@@ -94,5 +94,5 @@ class Regressions(Saved):
         require_triangular("prior_factor", new.prior_factor)
         sizes = {len(v) for v in (new.R, new.z, new.prior_factor, new.prior_target)}
         if len(sizes) > 1:
-            raise damaged(f"arrays for {sorted(sizes)} regressions: expected the same number")
+            raise damaged(f"its arrays have the lengths {sorted(sizes)}: expected one for all")
         new._prior = new.prior_factor, new.prior_target

@@ -187,10 +187,12 @@ class LearnedChangingBelief(ManyFilters):
 
     def _restarted(self, events: Sequence[Event | None]) -> list[Any]:
         """Return filters for the hyperparameters in use, which have learned only these events."""
+        any_filter = self._parts[0]  # gives the hazards and the clock, the same in all
         filters = []
-        for h in self._used.tolist():
-            filters.append(self._parts[0].restarted(self._static(h), events))
-            filters[-1].use_roster(self._roster.copy())
+        for h in self._used.tolist():  # the numbers of the hyperparameters
+            restarted = any_filter.restarted(self._static(h), events)
+            restarted.use_roster(self._roster.copy())
+            filters.append(restarted)
         return filters
 
     # -- time ------------------------------------------------------------------------------------

@@ -99,7 +99,10 @@ class Learned(Family):
         """Return saved statistics; raise InvalidPrior unless they are numbers from 0 up."""
         rows = as_numbers(saved, "the statistics of the arms", InvalidPrior)
         if rows.shape != (arms, len(self.columns)) or not (np.isfinite(rows) & (rows >= 0.0)).all():
-            raise InvalidPrior(f"the statistics of {arms} arms are {rows.tolist()}")
+            raise InvalidPrior(
+                f"the statistics of the arms are {rows.tolist()}: expected {arms} rows of "
+                f"{len(self.columns)} finite numbers that are not negative"
+            )
         return rows
 
     def truth(self, given: ArrayLike, arms: int) -> FloatArray:

@@ -78,18 +78,23 @@ class InteractingBelief(SwitchingBelief[M]):
         require(mode, StateMixing, label)
 
     def _advance_states(self, x: Any, a: Any, o: Any) -> None:
-        """Advance all filters, then mix their states. An error changes nothing."""
+        """Advance all filters, then mix their states. An error changes nothing.
+
+        The posterior is that of m_t: it is conditioned on o_t, and modes switch after this call.
+        """
         states = self._hypotheses.advanced_states(x, a, o)
-        flow, mixed = self._flow(self.posterior()), states[:]
-        if isinstance(self._hypotheses, ModeArrayQueries):
+        flow = self._flow(self.posterior())  # P(m_t = i, m_{t+1} = j | âo_≤t)
+        if isinstance(self._hypotheses, ModeArrayQueries):  # one object, one state for all modes
             self._hypotheses.states[0] = self._hypotheses.modes.mix(states[0], flow)
             return
-        for j, total in enumerate(flow.sum(0)):
-            # A filter that no other mode can have led to stays as it is, and so does a retired one.
-            if total > 0.0 and flow[j, j] != total:
+        mixed = states[:]
+        for j, p_next in enumerate(flow.sum(0)):  # P(m_{t+1} = j | âo_≤t)
+            # Nothing to mix if j is ruled out or retired (0), or can only follow itself.
+            if p_next > 0.0 and flow[j, j] != p_next:
                 mode: Any = self.modes[j]
-                i = np.flatnonzero(flow[:, j])  # a mode that is ruled out may have any state
-                mixed[j] = mode.mix_states([states[k] for k in i], flow[i, j] / total)
+                sources = np.flatnonzero(flow[:, j])  # a mode that is ruled out may have any state
+                weights = flow[sources, j] / p_next  # w_ij
+                mixed[j] = mode.mix_states([states[i] for i in sources], weights)
         self._hypotheses.states[:] = mixed
 
     def _flow(self, v: FloatArray) -> FloatArray:

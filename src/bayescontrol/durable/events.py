@@ -345,5 +345,5 @@ def check_history(events: Iterable[Event], start: int | None = 1) -> Iterator[Ev
             if not 1 <= event.through < event.seq:
                 raise DamagedLog(f"event {event.seq} contains the later event {event.through}")
         elif event.seq != 1:
-            raise DamagedLog(f"event {event.seq}: only the first event creates a log")
+            raise damaged_error(None, f"event {event.seq} is `created`, which only event 1 can be")
         yield event

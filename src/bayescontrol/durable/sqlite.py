@@ -74,7 +74,8 @@ class SqliteLog(Log):
             nonlocal log
             if rows[0].seq != self._head + 1:
                 raise HeadMoved(
-                    f"log {self.name!r} ends at {self._head}: cannot append event {rows[0].seq}"
+                    f"log {self.name!r} ends at event {self._head}: the next event must be "
+                    f"{self._head + 1}, not {rows[0].seq}; read the new events, then append again"
                 )
             try:
                 if log is None:

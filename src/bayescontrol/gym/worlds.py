@@ -91,7 +91,12 @@ class FiniteSpace:
         except (TypeError, ValueError):
             exists = False
         if not exists:
-            raise UnknownAction(f"{name!r} is not the name of an element of {self.space}")
+            n = len(self._ranges)
+            expected = "an integer" if self._is_discrete else f"a tuple of {n} integers"
+            raise UnknownAction(
+                f"{name!r} is not the name of an element of {self.space}: give {expected} within "
+                "its limits"
+            )
         return _element(self.space, iter(integers))
 
     def names(self) -> list[Name]:

@@ -60,19 +60,20 @@ def _digest(path: Path) -> str:
 def _risk(folder: Path) -> str | None:
     """Return how another user could write to this folder or replace it; None if nobody can.
 
-    Its contents are not checked. The user and root are trusted. On Windows these folders are
-    private.
+    Its contents are not checked. The user and root are trusted, and so are the groups that may
+    write to a parent folder. On Windows these folders are private.
     """
     if os.name != "posix":
         return None
     trusted = {os.geteuid(), 0}
-    for path in (folder, *folder.parents):
+    for path in (folder, *folder.parents):  # as written: the owner of a link can redirect it
         if path.is_symlink() and path.lstat().st_uid not in trusted:
             return f"{path} is a symbolic link of another user"
-    for path in folder.resolve().parents:
+    for path in folder.resolve().parents:  # the folders that the links lead to
         status = path.stat()
         if status.st_uid not in trusted:
             return f"{path} belongs to another user"
+        # With the sticky bit, as in /tmp, users can replace only what is their own.
         if status.st_mode & stat.S_IWOTH and not status.st_mode & stat.S_ISVTX:
             return f"every user can replace what lies in {path}"
     return _risk_within(folder.resolve(), deep=False)

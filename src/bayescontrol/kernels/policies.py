@@ -181,6 +181,7 @@ def weights(values: FloatArray, temperature: float, out: FloatArray) -> None:
         largest = max(largest, values[j])
     for j in range(values.size):
         gap = values[j] - largest
+        # At τ = 0 the quotient is -∞, since kernels divide as NumPy does, and e^(-∞) = 0.
         out[j] = exp(gap / temperature) if gap < 0.0 else 1.0
 
 

@@ -90,7 +90,10 @@ class SealedFile:
         shape, is_fortran, dtype = np.lib.format.read_array_header_1_0(member)
         if dtype.hasobject or is_fortran or shape[:1] != (len(self.runs),):
             name, runs = str(member.name).removesuffix(".npy"), len(self.runs)
-            raise Damaged(f"{self.path}: column {name!r} does not hold {runs} runs")
+            raise Damaged(
+                f"{self.path}: column {name!r} does not hold {runs} runs of plain values: its "
+                f"shape is {shape}, its type {dtype}; repeat the command that wrote the file"
+            )
         return dtype, shape[1:]
 
 

@@ -303,7 +303,7 @@ class Ledger(Saved):
         self.places, self._used, self.evidence, self.chain = new.places, new._used, e, c
 
     def _restore_pair(self, i: int, transitions: Arrays) -> None:
-        """Write the saved transitions of pair i."""
+        """Write the saved transitions of pair i, which has none yet."""
         count = len(transitions["times"])
         if count > self.evidence.room[i]:
             self.make_room(i, count)
@@ -312,6 +312,7 @@ class Ledger(Saved):
         for name, column in transitions.items():
             getattr(e, name)[block] = column
         e.known[i] = count
+        # n[i] is -1 if the state does not offer the action, otherwise 0: adding keeps the mark.
         e.n[i] += transitions["times"].sum()
 
 

@@ -106,20 +106,21 @@ class ServedAgent:
     async def act(self, x: Any, key: str | None) -> Decision:
         """See `DurableAgent.act`.
 
-        A key is often used again soon after, when the server is busy. The probabilities of recent
-        decisions with a key are therefore cached; others are computed again from the log.
+        A request with a known key returns the logged decision, without `probabilities`. Clients of
+        a busy server often repeat a request soon, so those of recent decisions with a key are
+        cached; others are computed again from the log.
         """
         decision: Decision = await self._put(Act(x, key))
-        if key is None or decision.probability is None:
+        if key is None or decision.probability is None:  # None: P(a) is not known exactly
             return decision
-        found = decision.probabilities or self._probabilities.get(decision.id)
-        if found is None:
-            found = (await self.explain(decision)).probabilities
-        if found is not None:
-            self._probabilities[decision.id] = found
-            if len(self._probabilities) > _MAX_CACHED:
+        probabilities = decision.probabilities or self._probabilities.get(decision.id)
+        if probabilities is None:
+            probabilities = (await self.explain(decision)).probabilities
+        if probabilities is not None:
+            self._probabilities[decision.id] = probabilities
+            if len(self._probabilities) > _MAX_CACHED:  # forget the oldest
                 del self._probabilities[next(iter(self._probabilities))]
-        return replace(decision, probabilities=found)
+        return replace(decision, probabilities=probabilities)
 
     async def observe(self, id: str, o: Any) -> bool:
         """See `DurableAgent.observe`."""

@@ -307,11 +307,15 @@ class LinearBelief(_ScoresBelief[LinearWeights]):
         return self._vector(x, None).tolist(), j, r
 
     def only(self, arm: Hashable) -> "LinearBelief":
-        """Return the belief about a single arm; its noise and prior must be given."""
-        j, single, fit = self.place(arm), self.copy(), self._posteriors
+        """Return a belief about this arm alone, with its posterior as the prior.
+
+        Only for a belief whose noise and prior are fixed, not learned.
+        """
+        j, posteriors = self.place(arm), self._posteriors
+        single = self.copy()
         single._roster = Roster([arm])
-        single._posteriors = FixedScales(self.link, fit.R[[j]], fit.z[[j]])
-        single._apply_temperature()
+        single._posteriors = FixedScales(self.link, posteriors.R[[j]], posteriors.z[[j]])
+        single._apply_temperature()  # the new posteriors have temperature 1
         return single
 
     def use_arrays(self, R: FloatArray, z: FloatArray) -> None:
