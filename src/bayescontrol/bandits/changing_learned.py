@@ -10,10 +10,11 @@ Bernoulli, Poisson, exponential and logistic arms have the grid of the static ba
 second strength of it. Gaussian arms have 50 values of noise, spread and location (`SCALES`),
 relative to a unit and a location: the unit is the power of two next to the standard deviation of
 the first eight rewards, the location their mean. Linear arms have 30 values of noise and weights;
-their unit is next to the root mean square, their location 0. These rewards count
-twice, for the unit and as evidence. Multiplying rewards by a power of two changes no bit; other
-factors and shifts move the grid relative to the rewards, which changes P(a) slightly. Until two
-rewards differ (linear: until one is not 0), actions are uniform.
+their unit is next to the root mean square, their location 0, and their features should be of order
+1: their scales are not learned. The first rewards count twice, for the unit and as evidence.
+Multiplying rewards by a power of two changes no bit; other factors and shifts move the grid
+relative to the rewards, which changes P(a) slightly. Until two rewards differ (linear: until one is
+not 0), actions are uniform.
 
 The first eight are counted in the order of decisions. If a late answer is one of them, the filters
 are computed again, so that it has the same effect as in time. The unit is final when the window of
