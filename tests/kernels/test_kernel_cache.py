@@ -11,10 +11,13 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from bayescontrol.kernels import _jit
+from bayescontrol import warm_up
+from bayescontrol.kernels import _jit, elementary
+from bayescontrol.kernels._jit import in_memory
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="Windows has no owner and mode")
 as_root = pytest.mark.skipif(
@@ -224,6 +227,28 @@ def test_the_first_compilation_is_announced_once(tmp_path: Path) -> None:
     assert first.stderr.count("compiling kernels") == 1
     assert "bayescontrol.warm_up() compiles the common ones" in first.stderr
     assert second.stderr == ""
+    # Another program that compiles other kernels does not announce it again.
+    files = set(tmp_path.rglob("*.nbi"))
+    assert run(NUMBA_CACHE_DIR=str(tmp_path)).stderr == ""
+    assert set(tmp_path.rglob("*.nbi")) > files
+
+
+def test_a_kernel_gives_the_same_result_inside_another_kernel() -> None:
+    exp: Any = elementary.exp
+    assert exp.get_overload.__self__ is not exp  # callers get a version of their own
+
+    @in_memory
+    def twice(x: float) -> Any:
+        return exp(x) + exp(x)
+
+    assert twice(1.25) == 2.0 * exp(1.25) == 2.0 * exp.py_func(1.25)
+
+
+def test_warming_up_runs_every_group_of_kernels() -> None:
+    lines: list[str] = []
+    assert warm_up(lines.append) > 0.0
+    assert lines[0] == "random numbers (1 of 7)"
+    assert len(lines) == 7
 
 
 @pytest.mark.slow

@@ -11,10 +11,6 @@ import importlib
 from types import ModuleType
 from typing import TYPE_CHECKING
 
-#: Whether the first compilation of a process is announced on standard error. Of several worker
-#: processes only one announces it.
-announce_compilation = True
-
 if TYPE_CHECKING:
     from bayescontrol.kernels import (  # noqa: F401 - gives type checkers the attributes
         arms,

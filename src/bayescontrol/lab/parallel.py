@@ -26,7 +26,6 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
-from bayescontrol import kernels
 from bayescontrol.errors import BayesControlError, MissingCapability, needs_extra
 
 A = TypeVar("A")
@@ -93,7 +92,7 @@ def unordered(
         "initializer": _prepare_process, "initargs": (os.getpid(), tuple(sys.path)),
     }  # fmt: skip
     parallel = joblib.Parallel(return_as="generator_unordered", **{"batch_size": 1, **options})
-    calls = (joblib.delayed(call)(task, is_first=i == 0) for i, task in enumerate(tasks))
+    calls = (joblib.delayed(call)(task) for task in tasks)
     results: Any = None
     try:
         try:
@@ -219,11 +218,10 @@ def _dask_backend(client: Any) -> Any:
 _load: Final = lru_cache(maxsize=1)(pickle.loads)
 
 
-def _call_in_worker(function: bytes, parent: int, task: Any, *, is_first: bool) -> Any:
+def _call_in_worker(function: bytes, parent: int, task: Any) -> Any:
     """Call a pickled function; in another process, its output goes to standard error."""
     if os.getpid() == parent:  # a backend with threads
         return _load(function)(task)
-    kernels.announce_compilation &= is_first  # one worker announces, not all
     with redirect_stdout(sys.stderr):  # the parent may write JSON to standard output
         return _load(function)(task)
 
