@@ -180,15 +180,14 @@ class Opening:
     from_snapshot: float
 
 
-def opening(folder: Path, events: int = 1_000_000) -> Opening:
-    """Open a log of `events` events, half of them observations, without and with a snapshot."""
-    url = f"sqlite:///{folder / 'long.db'}"
+def fill_log(url: str, events: int) -> None:
+    """Write a log of about `events` events, half of them observations, for the agent "shop"."""
     open_agent(url, "shop", MODEL, seed=1).close()
-    store, rng = open_store(url), Stream(0)
+    store, rng = open_store(url, durable=False), Stream(0)
     log = store.log("shop")
     head = log.head()
     while head + 1 < events:
-        half = min(10_000, (events - head) // 2)
+        half = min(250, (events - head) // 2)
         rows = []
         # End with observations: opening a log redraws its last decision, and this agent did not
         # draw the decisions here.
@@ -201,6 +200,12 @@ def opening(folder: Path, events: int = 1_000_000) -> Opening:
         log.append(rows)
         head = log.head()
     store.close()
+
+
+def opening(folder: Path, events: int = 1_000_000) -> Opening:
+    """Open a log of `events` events, without and with a snapshot."""
+    url = f"sqlite:///{folder / 'long.db'}"
+    fill_log(url, events)
     start, busy = time.perf_counter(), time.process_time()
     with open_agent(url, "shop") as agent:
         seconds, processor = time.perf_counter() - start, time.process_time() - busy

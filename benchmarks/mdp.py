@@ -1,10 +1,9 @@
-"""Speed on the grid-world: the Gibbs agent, R-learning, the paper's table, and growth.
+"""Speed on the grid-world: the Gibbs agent, R-learning, and the paper's table.
 
     a step     choose, respond, learn; the Gibbs agent first does one full sweep
     table      4 agents x 10 runs x 500,000 steps on 2 cores, compiled beforehand
-    growth     time per step by number of observed transitions: `benchmarks.mdp_growth`
 
-`python -m benchmarks.mdp --plot growth.png` prints all three and plots the last.
+`python -m benchmarks.mdp` prints both; `benchmarks.growth` shows how a step grows with the states.
 """
 
 import argparse
@@ -15,7 +14,6 @@ from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from multiprocessing import get_context
-from pathlib import Path
 
 import numpy as np
 from benchmarks.mdp_by_hand import (
@@ -26,7 +24,6 @@ from benchmarks.mdp_by_hand import (
     play_gibbs,
     play_r_learning,
 )
-from benchmarks.mdp_growth import Growth, chart, growth
 from benchmarks.timing import Timing, take_turns
 from rich.console import Console
 from rich.table import Table
@@ -34,7 +31,6 @@ from rich.table import Table
 from bayescontrol import Stream, interact
 from bayescontrol.baselines import RLearning
 from bayescontrol.mdp import GibbsMDP, GibbsPrior, Maze
-from bayescontrol.plot import figures
 from bayescontrol_paper.maze import AGENTS, RULES, Settings, world
 
 __all__ = ["GYMNASIUM", "NUMPY", "full_table", "gibbs_step", "r_learning_step"]
@@ -182,35 +178,14 @@ def _print_full_table(console: Console, steps: int) -> None:
     console.print(table)
 
 
-def _print_growth(console: Console, found: list[Growth]) -> None:
-    table = Table(title="A step of the Gibbs agent", caption="Median of rounds (lowest-highest).")
-    for column in ("world", "transitions", "states", *(one.sweep for one in found[:2])):
-        table.add_column(column, justify="left" if column == "world" else "right")
-    for full, partial in zip(found[::2], found[1::2], strict=True):
-        columns = (full.transitions, full.states, full.timings, partial.timings)
-        for i, (n, states, *timings) in enumerate(zip(*columns, strict=True)):
-            table.add_row("" if i else full.world, f"{n:,}", f"{states:,}", *map(str, timings))
-        table.add_section()
-    console.print(table)
-
-
 def main() -> None:
-    """Measure, print, and plot on request."""
+    """Measure and print."""
     options = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    options.add_argument(
-        "--plot", type=Path, metavar="PATH", help="save a plot of the growth as a PNG"
-    )
     options.add_argument("--steps", type=int, default=STEPS, help="steps of each run of the table")
     arguments = options.parse_args()
     console = Console()
     _print_steps(console)
     _print_full_table(console, arguments.steps)
-    with console.status("measuring: growth"):
-        found = growth()
-    _print_growth(console, found)
-    if arguments.plot:
-        arguments.plot.write_bytes(figures.png(chart(found)))
-        console.print(f"saved: {arguments.plot}")
 
 
 if __name__ == "__main__":
