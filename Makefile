@@ -7,7 +7,7 @@ CORE   := tests/test_rule.py tests/test_interaction.py tests/test_modes.py tests
           tests/test_systems.py tests/beliefs tests/finite tests/laws
 
 .DEFAULT_GOAL := help
-.PHONY: help setup check browser fast test slow mutants same-columns bench bench-test docs figures reproduce reproduce-full lock clean
+.PHONY: help setup check browser fast test slow mutants same-columns bench growth bench-test docs figures reproduce reproduce-full lock clean
 
 help:  ## list all commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1|\2/' | awk -F'|' '{ printf "%-22s %s\n", $$1, $$2 }'
@@ -51,8 +51,12 @@ mutants: setup  ## plant bugs in a copy of the sources and report those that no 
 same-columns: setup  ## compare the arrays of all experiments with commit BASE, byte for byte
 	$(BIN)/python -m benchmarks.same_columns $(BASE)
 
-bench: setup  ## speed, as ratios within one run
+bench: setup  ## speed, as ratios within one run; with BASE also against that commit
 	$(BIN)/python -m benchmarks.run
+	$(BIN)/python -m benchmarks.steps $(if $(BASE),--base $(BASE))
+
+growth: setup  ## how time and memory grow; fails if a cost grows faster than stated
+	$(BIN)/python -m benchmarks.growth
 
 bench-test: setup  ## the tests of the agents, studies and contests in benchmarks/, also the slow ones
 	$(BIN)/python -m pytest benchmarks/tests -n auto --dist worksteal

@@ -35,6 +35,17 @@ def experiments(tree: Path) -> dict[str, str]:
     return found
 
 
+def check_out(commit: str, folder: Path) -> Path:
+    """Write the files of a commit into a new folder in `folder`; return it."""
+    tree = folder / "base"
+    tree.mkdir()
+    archive = subprocess.run(
+        ["git", "archive", commit], cwd=ROOT, stdout=subprocess.PIPE, check=True
+    ).stdout
+    subprocess.run(["tar", "-x", "-C", str(tree)], input=archive, check=True)
+    return tree
+
+
 def write_metadata(tree: Path, folder: Path) -> None:
     """Write the entry points of a tree where its processes find them before the installed ones."""
     project = tomllib.loads((tree / "pyproject.toml").read_text())["project"]
@@ -100,13 +111,8 @@ def main() -> int:
     args = parser.parse_args()
     failed = 0
     with tempfile.TemporaryDirectory() as scratch:
-        base_tree, new_out = Path(scratch) / "base", Path(scratch) / "new"
+        base_tree, new_out = check_out(args.base, Path(scratch)), Path(scratch) / "new"
         old_out = (args.base_out or Path(scratch) / "old").resolve()
-        base_tree.mkdir()
-        archive = subprocess.run(
-            ["git", "archive", args.base], cwd=ROOT, stdout=subprocess.PIPE, check=True
-        ).stdout
-        subprocess.run(["tar", "-x", "-C", str(base_tree)], input=archive, check=True)
         old, new = experiments(base_tree), experiments(ROOT)
         for name in args.dropped:
             if name not in old or name in new:
