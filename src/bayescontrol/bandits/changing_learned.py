@@ -157,13 +157,13 @@ class LearnedChangingBelief(ManyFilters):
     def _settle(self) -> None:
         """Update the unit until it is final; then drop improbable filters."""
         start = self._parts[0].window_start
-        if not self.is_known or len(start["starts"]) == 1:  # the window begins with the prior
+        if not self.is_known or start.size == 1:  # the window begins with the prior
             unit = self._find_unit()
             if unit != tuple(self._unit):
                 self._filter_again(unit)
-        elif int(start["time"]) != self._checked:
-            self._checked = int(start["time"])
-            logs = np.concatenate([f.window_start["log_evidence"] for f in self._parts])
+        elif start.t != self._checked:
+            self._checked = start.t
+            logs = np.concatenate([f.window_start.weights[-1] for f in self._parts])
             places = np.flatnonzero(logs > logs.max() + math.log(DROPPED)).tolist()
             self._parts, self._used = [self._parts[i] for i in places], self._used[places]
 
