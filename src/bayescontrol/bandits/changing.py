@@ -6,7 +6,7 @@ By default all arms change together. With `per_arm`, each arm has starts and haz
 the arms are independent.
 """
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from types import SimpleNamespace
 from typing import Any, ClassVar
 
@@ -37,11 +37,12 @@ from bayescontrol.seeding import Stream, StreamLike, state_of
 class ArmSegments(ArraySegments):
     """The posterior rows of the arms for each start."""
 
-    saved_fields = declare(Copied("_drawn"), Copied("_event", nested=True))
+    saved_fields = declare(Copied("drawn"), Copied("_event", nested=True))
 
     def __init__(self, prior: ArmsBelief, *arguments: Any) -> None:
         super().__init__(prior, *arguments, rows=prior.posterior())
-        self._drawn = np.empty(len(prior.posterior()))
+        #: The mean rewards drawn last, unless they were drawn as logarithms.
+        self.drawn = np.empty(len(prior.posterior()))
         #: The arm and the reward of a single event, for the kernel.
         self._event = np.empty(1, np.int64), np.empty(1)
 
@@ -49,7 +50,7 @@ class ArmSegments(ArraySegments):
         """Draw a start, then the arm that is the best in its segment."""
         family = self.prior.family
         return kernels.changes.draw_arm(
-            family.kind, family.constants, self.arrays["rows"], active, self._drawn,
+            family.kind, family.constants, self.arrays["rows"], active, self.drawn,
             self.weights.mass, self.size, state_of(rng),
         )  # fmt: skip
 
@@ -172,6 +173,11 @@ class ChangingArmsBelief(ChangePointBelief, HasArms[Any]):
         state: Any = self._state
         return self._roster.labels[state.draw_arm(self._roster.active, rng)]
 
+    def draw_mean(self, rng: StreamLike) -> float:
+        """Draw a start and the mean reward of the only arm."""
+        state: Any = self._state
+        return float(state.drawn[state.draw_arm(self._roster.active, rng)])
+
     # -- queries -------------------------------------------------------------------------------
 
     def components(self) -> list[tuple[float, Any]]:
@@ -252,9 +258,9 @@ class ChangingArmsBelief(ChangePointBelief, HasArms[Any]):
         self._drawn_from = None
 
     @property
-    def events(self) -> tuple[Event | None, ...]:
+    def events(self) -> Iterable[Event | None]:
         """The events (x, row of the arm, reward) since the window began; None: no reward yet."""
-        return tuple(self._events)
+        return self._events
 
     # -- adding and retiring arms --------------------------------------------------------------
 
@@ -285,12 +291,12 @@ class ChangingArmsBelief(ChangePointBelief, HasArms[Any]):
         self._drawn_from = None
 
     def restarted(
-        self, static: ArmsBelief | LinearBelief, events: Sequence[Event | None]
+        self, static: ArmsBelief | LinearBelief, events: Iterable[Event | None]
     ) -> "ChangingArmsBelief":
         """Return a belief with another prior that has learned only these events of the window."""
         belief = ChangingArmsBelief(
-            static, hazards=self._state.weights.hazards, hazard_prior=self._hazard_prior,
-            starts=self.most_starts, window=self.window,
+            static, hazards=self._state.weights.hazards.tolist(),
+            hazard_prior=self._hazard_prior.tolist(), starts=self.most_starts, window=self.window,
         )  # fmt: skip
         # Without evidence all segments are equal, so that one start stands for all.
         state, start = belief._state, self.window_start.t
@@ -414,13 +420,11 @@ class PerArmBelief(ManyFilters):
         self._roster.counts[j] += event is not None
 
     @property
-    def events(self) -> tuple[Event | None, ...]:
+    def events(self) -> Iterable[Event | None]:
         """The events (x, row of the arm, reward) since the window began; None: no reward yet."""
-        joined: list[Event | None] = [None] * len(self._parts[0].events)
-        for j, part in enumerate(self._parts):
-            for n, event in enumerate(part.events):
-                joined[n] = (event[0], j, event[2]) if event else joined[n]
-        return tuple(joined)
+        for events in zip(*(part.events for part in self._parts), strict=True):
+            learned = ((event[0], j, event[2]) for j, event in enumerate(events) if event)
+            yield next(learned, None)
 
     @property
     def log_evidence(self) -> float:
@@ -435,10 +439,10 @@ class PerArmBelief(ManyFilters):
         return starts[0]._replace(weights=[*weights, np.sum([s.weights[-1] for s in starts], 0)])
 
     def restarted(
-        self, static: ArmsBelief | LinearBelief, events: Sequence[Event | None]
+        self, static: ArmsBelief | LinearBelief, events: Iterable[Event | None]
     ) -> "PerArmBelief":
         """Return a belief with another prior that has learned only these events of the window."""
-        parts = []
+        parts, events = [], list(events)
         for j, (arm, part) in enumerate(zip(self.labels, self._parts, strict=True)):
             mine = [e and ((e[0], 0, e[2]) if e[1] == j else ()) for e in events]
             parts.append(part.restarted(static.only(arm), mine))
@@ -451,6 +455,18 @@ class PerArmBelief(ManyFilters):
             self._parts[j].sample(rng)
         self._last = self._joint_mode()
         return self._last
+
+    def draw_action(self, x: Any, rng: StreamLike) -> Any:
+        """Draw a ~ P(a | âo_<t): draw a start and the mean reward of every active arm."""
+        if isinstance(self.prior, ArmsBelief) and self.prior.temperature == 1.0:
+            means = [self._parts[j].draw_mean(rng) for j in self._roster.active.tolist()]
+            mode = MeanRewards(self.arms, np.array(means))
+        else:
+            mode = self.sample(rng)
+        self._last = None
+        for part in self._parts:
+            part._drawn_from = None
+        return mode.act(x, rng)
 
     def _joint_mode(self) -> Any:
         """Join the modes of the active arms that were drawn last; None before the first draw."""

@@ -27,7 +27,7 @@ the window is dropped for good: no later answer can change that probability.
 
 import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from itertools import product
+from itertools import islice, product
 from types import SimpleNamespace
 from typing import Any, ClassVar, Final, NamedTuple
 
@@ -169,9 +169,10 @@ class LearnedChangingBelief(ManyFilters):
 
     def _find_unit(self) -> tuple[float, float]:
         """Return the unit by the rewards of the window; (0, 0) if it is unknown."""
-        events, scale = self._parts[0].events, self._unit[1] or 1.0
-        for part in (events[: self.window], events):
-            rewards = [event[2] * float(scale) for event in part if event]
+        scale = float(self._unit[1] or 1.0)
+        for decisions, most in ((self.window, FIRST), (self.window, None), (None, None)):
+            events = filter(None, islice(self._parts[0].events, decisions))
+            rewards = [event[2] * scale for event in islice(events, most)]
             unit: tuple[float, float] | None = self._problem.find_unit(rewards)
             if unit is not None:
                 return unit
@@ -244,10 +245,8 @@ class LearnedChangingBelief(ManyFilters):
 
     def draw_action(self, x: Any, rng: StreamLike) -> Any:
         """Draw a ~ P(a | âo_<t): draw h, then an action of its filter."""
-        self._last, part = None, self._draw_filter(rng)
-        if hasattr(part, "draw_action"):
-            return part.draw_action(x, rng)
-        return part.copy().sample(rng).act(x, rng)
+        self._last = None
+        return self._draw_filter(rng).draw_action(x, rng)
 
     # -- queries ---------------------------------------------------------------------------------
 
