@@ -281,7 +281,7 @@ class ChangingArmsBelief(ChangePointBelief, HasArms[Any]):
         def with_arm(saved: Snapshot) -> Snapshot:
             pairs = zip(saved.arrays, state.arrays.values(), strict=True)
             return saved._replace(
-                arrays=[np.concatenate([v, prior[:, -1:]], 1) for v, prior in pairs], beliefs={}
+                arrays=[np.concatenate([v, prior[:, -1:]], 1) for v, prior in pairs]
             )
 
         state.restore(with_arm(old.snapshot()))

@@ -42,6 +42,7 @@ from bayescontrol._support.saved import (
     damaged,
     declare,
     part_of,
+    with_prefix,
 )
 from bayescontrol.beliefs.switching import hazard_grid
 from bayescontrol.errors import (
@@ -172,7 +173,9 @@ class Segments(Saved):
         """Return the state, or that of a snapshot, as named arrays."""
         saved = self.snapshot() if saved is None else saved
         arrays = {name: v.copy() for name, v in self._used(saved).items()}
-        return arrays | {"time": np.array(saved.t)} | self._save_beliefs(saved.beliefs)
+        for i, belief in saved.beliefs.items():
+            arrays |= with_prefix(f"segments/{i}/", belief.save())
+        return arrays | {"time": np.array(saved.t)}
 
     def read(self, arrays: Arrays) -> Snapshot:
         """Return what `save` saved, for the same hazards and at most as many starts."""
@@ -183,23 +186,13 @@ class Segments(Saved):
                 f"the saved state has {size} starts: expected 1 to `starts`, which is {most}"
             )
         t = int(checked_array(arrays, "time", np.int64, ()))
-        beliefs = self._read_beliefs(size, part_of(arrays, "segments/"))
+        beliefs = {i: self.prior.copy() for i in range(size if self._beliefs else 0)}
+        for i, belief in beliefs.items():
+            belief.load(part_of(arrays, f"segments/{i}/"))
         saved = self.snapshot()._replace(t=t, size=size, beliefs=beliefs)
         for name, v in self._used(saved).items():
             v[...] = checked_array(arrays, name, v.dtype, v.shape)
         return saved
-
-    def _save_beliefs(self, beliefs: dict[int, Any]) -> Arrays:
-        """Return the beliefs as named arrays."""
-        saved = ((i, belief.save()) for i, belief in beliefs.items())
-        return {f"segments/{i}/{name}": v for i, arrays in saved for name, v in arrays.items()}
-
-    def _read_beliefs(self, size: int, arrays: Arrays) -> dict[int, Any]:
-        """Return the beliefs that `_save_beliefs` saved."""
-        beliefs = {i: self.prior.copy() for i in range(size)}
-        for i, belief in beliefs.items():
-            belief.load(part_of(arrays, f"{i}/"))
-        return beliefs
 
 
 class ArraySegments(Segments):
@@ -209,13 +202,15 @@ class ArraySegments(Segments):
     """
 
     saved_fields = declare(
-        # Beliefs are views: in a copy they would be arrays that no longer learn.
-        Cache("_beliefs", lambda _: {}),
+        # In a copy the views would be arrays that no longer learn.
+        Cache("_views", lambda _: {}),
     )
 
     def __init__(self, *arguments: Any, **arrays: Any) -> None:
         super().__init__(*arguments, **arrays)
         self._beliefs = {}
+        #: Beliefs that use the arrays, by place.
+        self._views = dict[int, Any]()
 
     def attach(self, belief: Any, *parts: FloatArray) -> None:
         """Make the belief use these arrays as its posterior."""
@@ -223,22 +218,16 @@ class ArraySegments(Segments):
 
     def belief(self, place: int) -> Any:
         """Return the belief of a place: a view of the arrays."""
-        if place not in self._beliefs:
-            self._beliefs[place] = self.prior.copy()
+        if place not in self._views:
+            self._views[place] = self.prior.copy()
         # Also if it was attached before: what it has derived from the arrays may be out of date.
-        self.attach(self._beliefs[place], *(v[place] for v in self.arrays.values()))
-        return self._beliefs[place]
+        self.attach(self._views[place], *(v[place] for v in self.arrays.values()))
+        return self._views[place]
 
     def restart(self, place: int) -> None:
         """Begin a new segment with the prior."""
         for v in self.arrays.values():
             v[place] = v[-1]
-
-    def _save_beliefs(self, beliefs: dict[int, Any]) -> Arrays:
-        return {}
-
-    def _read_beliefs(self, size: int, arrays: Arrays) -> dict[int, Any]:
-        return {}
 
 
 class DecisionClock(Saved):
