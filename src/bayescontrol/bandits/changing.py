@@ -13,9 +13,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from bayescontrol import kernels
-from bayescontrol._arrays import Arrays, FloatArray, IntArray
-from bayescontrol._support.saved import Copied, Parts, Plain, damaged, declare
-from bayescontrol._support.values import pack
+from bayescontrol._arrays import FloatArray, IntArray
+from bayescontrol._support.saved import Copied, Parts, damaged, declare
 from bayescontrol.bandits.arms import ArmsBelief, MeanRewards, arms_loop
 from bayescontrol.bandits.best_arm import Mixture
 from bayescontrol.bandits.contexts.belief import LinearBelief, LinearWeights
@@ -113,16 +112,6 @@ class ScoreSegments(ArraySegments):
         )  # fmt: skip
 
 
-class _ArmEvents(Plain):
-    """The events (x, row of the arm, reward) of the window; they are saved with the arm's name."""
-
-    def save(self, owner: Any, arrays: Arrays) -> None:
-        """Add the events."""
-        arms = owner.names
-        named = [event and (event[0], arms[event[1]], event[2]) for event in owner._events]
-        arrays[self.name] = pack(named, self.what)
-
-
 class ChangingArmsBelief(ChangePointBelief, HasArms[Any]):
     """P(h, s, m | âo_<t) for arms that change together, with or without contexts.
 
@@ -133,10 +122,6 @@ class ChangingArmsBelief(ChangePointBelief, HasArms[Any]):
     >>> {a: round(p, 2) for a, p in belief.expected().items()}
     {'red': 0.06, 'blue': 0.5}
     """
-
-    saved_fields = declare(
-        _ArmEvents("events", "_events", what="the window of answers", copied=True)
-    )
 
     format_name: ClassVar[str] = "ChangingArmsBelief"
     posterior_measure: ClassVar[PosteriorMeasure | None] = PosteriorMeasure("mean reward", "reward")
@@ -279,10 +264,9 @@ class ChangingArmsBelief(ChangePointBelief, HasArms[Any]):
         state = self.segments()(grown, hazards, self._hazard_prior, self.most_starts)
 
         def with_arm(saved: Snapshot) -> Snapshot:
-            pairs = zip(saved.arrays, state.arrays.values(), strict=True)
-            return saved._replace(
-                arrays=[np.concatenate([v, prior[:, -1:]], 1) for v, prior in pairs]
-            )
+            pairs = zip(saved.arrays[5:], state.arrays.values(), strict=True)
+            rows = [np.concatenate([v, prior[:, -1:]], 1) for v, prior in pairs]
+            return saved._replace(arrays=saved.arrays[:5] + rows)
 
         state.restore(with_arm(old.snapshot()))
         self._saved = [with_arm(saved) for saved in self._saved]
@@ -313,7 +297,9 @@ class ChangingArmsBelief(ChangePointBelief, HasArms[Any]):
 
     def _check_state(self, new: SimpleNamespace) -> None:
         self.require_same_arms(new._roster)
-        new._events = [e and (e[0], self.place(e[1]), e[2]) for e in new._events]
+        rows = range(len(self.labels))
+        if not all(event[1] in rows for event in new._events if event):
+            raise damaged("an event has an arm that does not exist")
         super()._check_state(new)
 
 
@@ -433,10 +419,13 @@ class PerArmBelief(ManyFilters):
 
     @property
     def window_start(self) -> Snapshot:
-        """The state at which the window begins: of the first arm, with the evidence of all."""
-        starts = [part.window_start for part in self._parts]
-        *weights, _ = starts[0].weights
-        return starts[0]._replace(weights=[*weights, np.sum([s.weights[-1] for s in starts], 0)])
+        """The state of the first arm at which the window begins."""
+        return self._parts[0].window_start
+
+    @property
+    def window_evidence(self) -> float:
+        """`log_evidence` when the window began."""
+        return sum(part.window_evidence for part in self._parts)
 
     def restarted(
         self, static: ArmsBelief | LinearBelief, events: Iterable[Event | None]

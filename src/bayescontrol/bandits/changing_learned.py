@@ -163,7 +163,7 @@ class LearnedChangingBelief(ManyFilters):
                 self._filter_again(unit)
         elif start.t != self._checked:
             self._checked = start.t
-            logs = np.concatenate([f.window_start.weights[-1] for f in self._parts])
+            logs = np.array([f.window_evidence for f in self._parts])
             places = np.flatnonzero(logs > logs.max() + math.log(DROPPED)).tolist()
             self._parts, self._used = [self._parts[i] for i in places], self._used[places]
 

@@ -17,7 +17,6 @@ import math
 from abc import abstractmethod
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
-from itertools import pairwise
 from operator import attrgetter, index
 from types import SimpleNamespace
 from typing import Any, ClassVar, NamedTuple, TypeVar
@@ -69,10 +68,9 @@ class Snapshot(NamedTuple):
     t: int
     #: The number of starts.
     size: int
-    #: w, mass, starts, dropped and log_evidence of `StartArrays`.
-    weights: list[AnyArray]
-    #: The arrays of `ArraySegments`.
+    #: w, mass, starts, dropped and log_evidence of `StartArrays`, and the arrays of the segments.
     arrays: list[AnyArray]
+    #: The beliefs of the places, if they are not in arrays.
     beliefs: dict[int, Any]
 
 
@@ -132,7 +130,7 @@ class Segments(Saved):
 
     def update(self, event: Event) -> None:
         """Update the beliefs of all starts."""
-        # Snapshots share the beliefs: never change one.
+        # Snapshots share the beliefs: change copies of them.
         self._beliefs = {i: self._beliefs[i].copy() for i in range(self.size)}
         for belief in self._beliefs.values():
             belief.observe(*event)
@@ -148,26 +146,22 @@ class Segments(Saved):
 
     def snapshot(self) -> Snapshot:
         """Return a copy of the state, for `restore`."""
-        weights = [v.copy() for v in self.weights[:5]]
-        arrays = [v.copy() for v in self.arrays.values()]
-        return Snapshot(self.t, self.size, weights, arrays, self._beliefs.copy())
+        arrays = [v.copy() for v in (*self.weights[:5], *self.arrays.values())]
+        return Snapshot(self.t, self.size, arrays, self._beliefs.copy())
 
     def restore(self, saved: Snapshot) -> None:
         """Go back to a snapshot."""
-        self.t, self.size = saved.t, saved.size
-        for now, before in zip(self.weights, saved.weights, strict=False):
+        self.t, self.size, arrays, beliefs = saved
+        for now, before in zip((*self.weights[:5], *self.arrays.values()), arrays, strict=True):
             now[...] = before
-        for now, before in zip(self.arrays.values(), saved.arrays, strict=True):
-            now[...] = before
-        self._beliefs = saved.beliefs.copy()
+        self._beliefs = beliefs.copy()
 
     def _used(self, saved: Snapshot) -> Arrays:
         """Return the used places of the arrays, by the names under which they are saved."""
-        n, (w, mass, starts, dropped, log_evidence) = saved.size, saved.weights
+        n, (w, mass, starts, dropped, log_evidence, *arrays) = saved.size, saved.arrays
         weights = {"weights": w[:, :n], "mass": mass[:n], "starts": starts[:n], "dropped": dropped}
-        arrays = zip(self.arrays, saved.arrays, strict=True)
-        segments = {f"segments/{name}": v[:n] for name, v in arrays}
-        return weights | {"log_evidence": log_evidence} | segments
+        places = {f"segments/{k}": v[:n] for k, v in zip(self.arrays, arrays, strict=True)}
+        return weights | {"log_evidence": log_evidence} | places
 
     def save(self, saved: Snapshot | None = None) -> Arrays:
         """Return the state, or that of a snapshot, as named arrays."""
@@ -201,10 +195,8 @@ class ArraySegments(Segments):
     The method `use_arrays` of a belief makes it use the given arrays as its posterior.
     """
 
-    saved_fields = declare(
-        # In a copy the views would be arrays that no longer learn.
-        Cache("_views", lambda _: {}),
-    )
+    # In a copy the views would be arrays that no longer learn.
+    saved_fields = declare(Cache("_views", lambda _: {}))
 
     def __init__(self, *arguments: Any, **arrays: Any) -> None:
         super().__init__(*arguments, **arrays)
@@ -212,16 +204,12 @@ class ArraySegments(Segments):
         #: Beliefs that use the arrays, by place.
         self._views = dict[int, Any]()
 
-    def attach(self, belief: Any, *parts: FloatArray) -> None:
-        """Make the belief use these arrays as its posterior."""
-        belief.use_arrays(*parts)
-
     def belief(self, place: int) -> Any:
         """Return the belief of a place: a view of the arrays."""
         if place not in self._views:
             self._views[place] = self.prior.copy()
-        # Also if it was attached before: what it has derived from the arrays may be out of date.
-        self.attach(self._views[place], *(v[place] for v in self.arrays.values()))
+        # Each time: what the belief has derived from the arrays may be out of date.
+        self._views[place].use_arrays(*(v[place] for v in self.arrays.values()))
         return self._views[place]
 
     def restart(self, place: int) -> None:
@@ -364,40 +352,48 @@ class ChangePointBelief(DecisionClock):
 
     def take_event(self, event: Event | None, decision: int | None = None) -> None:
         """Learn the event of a decision, by default the current one; None: its answer is lost."""
-        n, now = decision, self._state.t
-        if n is None or (n == now and n in self._waiting):
-            if self._waiting and now not in self._waiting:
-                still_open = ", ".join(map(str, self.open_decisions))
-                raise BadEvidence(
-                    f"no decision was made since the last observation, and earlier decisions are "
-                    f"open ({still_open}): pass decision=NUMBER to say which one is meant"
-                )
-            self._close(event)
-            self._waiting.discard(now)
-            return
+        now, first = self._state.t, self.window_start.t
+        n = now if decision is None else decision
+        is_late = decision is not None and (n != now or n not in self._waiting)
+        if is_late:
+            self._require_open(n)
+        elif self._waiting and n not in self._waiting:
+            still_open = ", ".join(map(str, self.open_decisions))
+            raise BadEvidence(
+                f"no decision was made since the last observation, and earlier decisions are open "
+                f"({still_open}): pass decision=NUMBER to say which one is meant"
+            )
+        try:
+            if not is_late:
+                self._close(event)
+            elif event is not None:
+                self._events[n - first] = event
+                if event:
+                    self._replay(n)
+        except BaseException:  # compute the state before it again
+            if is_late:
+                self._events[n - first] = None
+            saved = self._saved[-1]
+            self._state.restore(saved)
+            self._state.learn(self._events[saved.t - first :])
+            raise
+        self._waiting.discard(n)
+
+    def _require_open(self, n: int) -> None:
+        """Raise an error unless decision n was made, is recent enough, and has no answer."""
+        now = self._state.t
         if not 0 <= n < now:
             raise BadEvidence(
                 f"decision {n} has not been made: the next decision is {now}. Read "
                 "`belief.decision` after the action and before its observation"
             )
-        first = self.window_start.t
-        if n < max(now - self.window, first):
+        if n < max(now - self.window, self.window_start.t):
             raise TooLate(
                 f"the answer to decision {n} comes {now - n} decisions late: this belief accepts "
                 f"answers up to {self.window} decisions late; set `window`"
             )
         if self.has_answer(n):
             raise BadEvidence(f"decision {n} has an answer already: give each decision one answer")
-        if event is not None:
-            self._events[n - first] = event
-        if event:
-            try:
-                self._replay(n)
-            except BaseException:
-                self._events[n - first] = None
-                self._go_back()
-                raise
-        self._waiting.discard(n)
 
     def has_answer(self, decision: int) -> bool:
         """Whether a decision of the window has an answer."""
@@ -405,21 +401,25 @@ class ChangePointBelief(DecisionClock):
         return 0 <= n < len(self._events) and self._events[n] is not None
 
     def _close(self, event: Event | None) -> None:
-        """Go to the next decision. An error changes nothing."""
-        state = self._state
-        if event is None and self._saved[-1].t < state.t:  # the answer may come late
-            self._saved.append(state.snapshot())
-            if len(self._saved) > 4 * self.window.bit_length():
+        """Go to the next decision."""
+        state, saved, window = self._state, self._saved, self.window
+        if event is None and saved[-1].t < state.t:  # the answer may come late
+            saved.append(state.snapshot())
+            if len(saved) > 4 * window.bit_length():
                 self._thin_out()
-        try:
-            state.learn((event,))
-        except BaseException:
-            self._go_back()
-            raise
+        state.learn((event,))
         self._events.append(event)
-        self._waiting.discard(state.t - 1 - self.window)
-        if state.t % self.window == 0:
+        self._waiting.discard(state.t - 1 - window)
+        if state.t % window == 0:
             self._save_window()
+
+    def _thin_out(self) -> None:
+        """Drop snapshots; a late answer still repeats at most twice as many decisions as needed."""
+        saved, now = self._saved, self._state.t + 1
+        for i in range(len(saved) - 2, 0, -1):
+            is_near = now - saved[i - 1].t <= 2 * (now - saved[i + 1].t)
+            if is_near and saved[i].t % self.window:
+                del saved[i]
 
     def _save_window(self) -> None:
         """Save the state every `window` decisions, and drop what is older than the one before."""
@@ -429,46 +429,25 @@ class ChangePointBelief(DecisionClock):
             del self._events[: start - self.window_start.t]
             self._saved = [saved for saved in self._saved if saved.t >= start]
 
-    def _thin_out(self) -> None:
-        """Drop snapshots; a late answer still repeats at most twice as many decisions as needed."""
-        now, kept = self._state.t + 1, self._saved[:1]
-        for saved, newer in pairwise(self._saved[1:]):
-            if saved.t % self.window == 0 or now - kept[-1].t > 2 * (now - newer.t):
-                kept.append(saved)
-        self._saved = [*kept, self._saved[-1]]
-
-    def _next_open(self, n: int) -> int:
-        """Return the first decision from n on without an answer, or else the current one."""
-        first = self.window_start.t
-        try:
-            return first + self._events.index(None, n - first)
-        except ValueError:
-            return first + len(self._events)
-
     def _replay(self, n: int) -> None:
         """Compute the state again from decision n on, whose answer has come."""
         state, window, first = self._state, self.window, self.window_start.t
-        now = first + len(self._events)
+        events, now = self._events, first + len(self._events)
         i = bisect_right(self._saved, n, key=attrgetter("t")) - 1
         t = self._saved[i].t
         state.restore(self._saved[i])
         # A snapshot that was taken for decision n makes room for one of the next open decision.
         is_free = t == n and t % window > 0
-        saved = self._saved[:i] if is_free else self._saved[: i + 1]
+        saved = self._saved[: i + (not is_free)]
         while t < now:
-            stop = self._next_open(n + 1 if is_free else now + 1 - (now + 1 - t) // 2)
-            stop, is_free = min(stop, t - t % window + window, now), False
-            state.learn(self._events[t - first : stop - first])
+            after = t + 1 if is_free else now + 1 - (now + 1 - t) // 2
+            stop = next((m for m in range(after, now) if events[m - first] is None), now)
+            stop, is_free = min(stop, t - t % window + window), False
+            state.learn(events[t - first : stop - first])
             if stop < now or stop % window == 0:
                 saved.append(state.snapshot())
             t = stop
         self._saved = saved
-
-    def _go_back(self) -> None:
-        """Restore the state after an error: that of all events."""
-        saved = self._saved[-1]
-        self._state.restore(saved)
-        self._state.learn(self._events[saved.t - self.window_start.t :])
 
     # -- drawing -------------------------------------------------------------------------------
 
@@ -517,6 +496,11 @@ class ChangePointBelief(DecisionClock):
     def window_start(self) -> Snapshot:
         """The oldest saved state, at which the window begins; no later answer changes it."""
         return self._saved[0]
+
+    @property
+    def window_evidence(self) -> float:
+        """`log_evidence` when the window began."""
+        return float(self._saved[0].arrays[4][0])
 
     @property
     def dropped(self) -> float:
@@ -572,11 +556,8 @@ class ChangePointBelief(DecisionClock):
 
     def _check_state(self, new: SimpleNamespace) -> None:
         trial, start = self.copy(), self._state.read(new.saved)
-        if start.t % self.window or start.t < 0 or len(new._events) >= 2 * self.window:
-            raise damaged(
-                f"its window begins at decision {start.t} and has {len(new._events)} events, "
-                f"expected a multiple of {self.window} and less than {2 * self.window}"
-            )
+        if start.t < 0 or start.t % self.window or len(new._events) >= 2 * self.window:
+            raise damaged(f"its window begins at {start.t} and has {len(new._events)} events")
         trial._saved, trial._events = [start], new._events
         trial._replay(start.t)
         for n in new.waiting.tolist():

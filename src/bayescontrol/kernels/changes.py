@@ -189,22 +189,6 @@ def arm_likelihoods(
 
 
 @leaf
-def learn_arm(
-    kind: int, constants: FloatArray, rows: FloatArray, size: int, a: int, r: float
-) -> None:
-    """Update the posterior of arm a in each of the first `size` segments.
-
-    >>> import numpy as np
-    >>> rows = np.ones((2, 1, 2))
-    >>> learn_arm(BERNOULLI, np.empty(0), rows, 1, 0, 1.0)
-    >>> rows.tolist()
-    [[[2.0, 1.0]], [[1.0, 1.0]]]
-    """
-    for i in range(size):
-        learn(kind, constants, rows[i, a], r)
-
-
-@leaf
 def score_likelihoods(
     kind: int, constants: FloatArray, R: FloatArray, z: FloatArray, size: int, a: int,
     x: FloatArray, r: float, v: FloatArray, mass: FloatArray, p: FloatArray,
@@ -310,34 +294,6 @@ def draw_arm(
 
 
 @leaf
-def _learn_reward(
-    kind: int, constants: FloatArray, rows: FloatArray, segments: StartArrays, size: int, t: int,
-    a: int, r: float,
-) -> bool:  # fmt: skip
-    """Learn reward r of arm a, or nothing if a < 0, and go from time t to the next one.
-
-    The last of the `rows` are the prior of a new segment. Return False, with useless rows, if a
-    parameter is no longer finite.
-    """
-    w, mass, starts, dropped, log_evidence, hazards, p = segments
-    if a >= 0:
-        log_scale = arm_likelihoods(kind, constants, rows, size, a, r, mass, p)
-        learn_arm(kind, constants, rows, size, a, r)
-        too_large = 0
-        for i in range(size):
-            for c in range(rows.shape[2]):
-                too_large |= not abs(rows[i, a, c]) < math.inf
-        if too_large:
-            return False
-        log_evidence[0] += condition(w, mass, size, p) + log_scale
-    place, prior = change(w, size, hazards, t + 1, mass, starts, dropped), rows[-1]
-    for k in range(prior.shape[0]):
-        for c in range(prior.shape[1]):
-            rows[place, k, c] = prior[k, c]
-    return True
-
-
-@leaf
 def learn_rewards(
     kind: int, constants: FloatArray, rows: FloatArray, w: FloatArray, mass: FloatArray,
     starts: IntArray, dropped: FloatArray, log_evidence: FloatArray, hazards: FloatArray,
@@ -346,8 +302,9 @@ def learn_rewards(
     """Learn the rewards of these arms one by one; an arm below 0 stands for a step without reward.
 
     The arrays are those of `StartArrays`, one by one: a tuple takes longer to pass than a step.
-    `t` is the time of the first step, at which `size` places are taken. Return how many steps were
-    learned: less than all if the next reward is too large for the posterior.
+    `t` is the time of the first step, at which `size` places are taken. The last of the `rows` are
+    the prior of a new segment. Return how many steps were learned: less than all if the next reward
+    is too large for the posterior, which is then useless.
 
     >>> import numpy as np
     >>> rows, w, mass = np.ones((3, 1, 2)), np.array([[1.0, 0.0]]), np.array([1.0, 0.0])
@@ -357,12 +314,22 @@ def learn_rewards(
     >>> mass.tolist(), rows[:, 0].tolist()
     ([0.75, 0.25], [[2.0, 1.0], [1.0, 1.0], [1.0, 1.0]])
     """
-    segments = StartArrays(w, mass, starts, dropped, log_evidence, hazards, p)
     for k in range(arms.size):
-        if not _learn_reward(
-            kind, constants, rows, segments, min(size + k, mass.size), t + k, arms[k], rewards[k]
-        ):
-            return k
+        a, r, used = arms[k], rewards[k], min(size + k, mass.size)
+        if a >= 0:
+            log_scale = arm_likelihoods(kind, constants, rows, used, a, r, mass, p)
+            is_too_large = False
+            for i in range(used):
+                learn(kind, constants, rows[i, a], r)
+                for c in range(rows.shape[2]):
+                    is_too_large |= not abs(rows[i, a, c]) < math.inf
+            if is_too_large:
+                return k
+            log_evidence[0] += condition(w, mass, used, p) + log_scale
+        place = change(w, used, hazards, t + k + 1, mass, starts, dropped)
+        for j in range(rows.shape[1]):
+            for c in range(rows.shape[2]):
+                rows[place, j, c] = rows[-1, j, c]
     return int(arms.size)
 
 
@@ -391,8 +358,7 @@ def interact_arms(
     kind, constants, rows, active, drawn = arms
     mass, (p, q) = segments.mass, streams
     for t in range(actions.size):
-        used = min(size + t, mass.size)
+        used, now = min(size + t, mass.size), slice(t, t + 1)
         a = draw_arm(kind, constants, rows, active, drawn, mass, used, p)
-        r = respond(kind, constants, truth[a], q)
-        _learn_reward(kind, constants, rows, segments, used, t0 + t, a, r)
-        actions[t], rewards[t] = a, r
+        actions[t], rewards[t] = a, respond(kind, constants, truth[a], q)
+        learn_rewards(kind, constants, rows, *segments, used, t0 + t, actions[now], rewards[now])

@@ -179,6 +179,10 @@ class SystemBelief(SystemRegression):
         v, u, y, _ = self._event(x, a, o)
         return v.tolist(), u.tolist(), y.tolist()
 
+    def use_arrays(self, F: FloatArray, count: float) -> None:
+        """Use this factor, an array that others may change, of `count` observations."""
+        self.F, self.count = F, int(count)
+
     def sample(self, rng: StreamLike) -> LinearMode:
         """Draw A, B (and W, Q, R) from the posterior until the system has a stabilising gain.
 
@@ -372,16 +376,6 @@ class SystemSegments(ArraySegments):
     def __init__(self, prior: SystemBelief, *arguments: Any) -> None:
         super().__init__(prior, *arguments, factor=prior.F, count=np.array(float(prior.count)))
         self._V, self._nu0 = prior.noise_factor, prior.nu - prior.count
-
-    def attach(self, belief: SystemBelief, *parts: FloatArray) -> None:
-        """Make the belief use this factor."""
-        belief.F = parts[0]
-
-    def belief(self, place: int) -> SystemBelief:
-        """Return the belief of a place: a view of the arrays."""
-        belief: SystemBelief = super().belief(place)
-        belief.count = int(self.arrays["count"][place])
-        return belief
 
     def likelihoods(self, event: Event) -> tuple[FloatArray, float]:
         """Return P(y | segment) / scale of all starts, and ln of the scale."""
