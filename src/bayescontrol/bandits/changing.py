@@ -73,8 +73,8 @@ class ArmSegments(ArraySegments):
             rewards = np.array([event[2] if event else 0.0 for event in events], np.float64)
         family = self.prior.family
         done = kernels.changes.learn_rewards(
-            family.kind, family.constants, self.arrays["rows"], *self.weights, self.size, self.t,
-            arms, rewards,
+            family.kind, family.constants, self.arrays["rows"], self.size, self.t, arms, rewards,
+            *self.weights,
         )  # fmt: skip
         self.pass_time(done)
         if done < len(events):

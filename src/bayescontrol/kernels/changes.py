@@ -295,21 +295,22 @@ def draw_arm(
 
 @leaf
 def learn_rewards(
-    kind: int, constants: FloatArray, rows: FloatArray, w: FloatArray, mass: FloatArray,
-    starts: IntArray, dropped: FloatArray, log_evidence: FloatArray, hazards: FloatArray,
-    p: FloatArray, size: int, t: int, arms: IntArray, rewards: FloatArray,
+    kind: int, constants: FloatArray, rows: FloatArray, size: int, t: int, arms: IntArray,
+    rewards: FloatArray, w: FloatArray, mass: FloatArray, starts: IntArray, dropped: FloatArray,
+    log_evidence: FloatArray, hazards: FloatArray, p: FloatArray,
 ) -> int:  # fmt: skip
     """Learn the rewards of these arms one by one; an arm below 0 stands for a step without reward.
 
-    The arrays are those of `StartArrays`, one by one: a tuple takes longer to pass than a step.
+    The last arrays are those of `StartArrays`, one by one: to pass a tuple takes longer.
     `t` is the time of the first step, at which `size` places are taken. The last of the `rows` are
     the prior of a new segment. Return how many steps were learned: less than all if the next reward
     is too large for the posterior, which is then useless.
 
     >>> import numpy as np
     >>> rows, w, mass = np.ones((3, 1, 2)), np.array([[1.0, 0.0]]), np.array([1.0, 0.0])
-    >>> learn_rewards(BERNOULLI, np.empty(0), rows, w, mass, np.zeros(2, np.int64), np.zeros(2),
-    ...               np.zeros(1), np.array([0.25]), np.empty(2), 1, 0, np.array([0]), np.ones(1))
+    >>> segments = StartArrays(w, mass, np.zeros(2, np.int64), np.zeros(2), np.zeros(1),
+    ...                        np.array([0.25]), np.empty(2))
+    >>> learn_rewards(BERNOULLI, np.empty(0), rows, 1, 0, np.array([0]), np.ones(1), *segments)
     1
     >>> mass.tolist(), rows[:, 0].tolist()
     ([0.75, 0.25], [[2.0, 1.0], [1.0, 1.0], [1.0, 1.0]])
@@ -356,9 +357,13 @@ def interact_arms(
     True
     """
     kind, constants, rows, active, drawn = arms
-    mass, (p, q) = segments.mass, streams
+    w, mass, starts, dropped, log_evidence, hazards, likelihoods = segments
+    p, q = streams
     for t in range(actions.size):
         used, now = min(size + t, mass.size), slice(t, t + 1)
         a = draw_arm(kind, constants, rows, active, drawn, mass, used, p)
         actions[t], rewards[t] = a, respond(kind, constants, truth[a], q)
-        learn_rewards(kind, constants, rows, *segments, used, t0 + t, actions[now], rewards[now])
+        learn_rewards(
+            kind, constants, rows, used, t0 + t, actions[now], rewards[now], w, mass, starts,
+            dropped, log_evidence, hazards, likelihoods,
+        )  # fmt: skip
