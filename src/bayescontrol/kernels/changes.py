@@ -37,20 +37,6 @@ TINY = 1e-290
 
 
 @leaf
-def _sum(values: FloatArray, size: int) -> float:
-    """Return the sum of the first `size` values, from four sums that do not wait for each other."""
-    a, b, c, d = 0.0, 0.0, 0.0, 0.0
-    for i in range(0, size - 3, 4):
-        a += values[i]
-        b += values[i + 1]
-        c += values[i + 2]
-        d += values[i + 3]
-    for i in range(size - size % 4, size):
-        a += values[i]
-    return (a + b) + (c + d)
-
-
-@leaf
 def condition(w: FloatArray, mass: FloatArray, size: int, p: FloatArray) -> float:
     """Multiply the weights of `size` starts by their likelihoods p; return ln Σ p w.
 
@@ -62,10 +48,10 @@ def condition(w: FloatArray, mass: FloatArray, size: int, p: FloatArray) -> floa
     >>> w.round(12).tolist(), round(exp(log_evidence), 12)
     ([[0.75, 0.25]], 0.6)
     """
-    before = _sum(mass, size)
+    before = mass[:size].sum()
     for i in range(size):
         mass[i] *= p[i]
-    after = _sum(mass, size)
+    after = mass[:size].sum()
     for i in range(size):
         p[i] = p[i] / after if mass[i] > 0.0 else 0.0  # the quotient may be ∞ without mass
     for j in range(w.shape[0]):
@@ -124,7 +110,7 @@ def change(
     mass[place], starts[place] = 0.0, t
     for j in range(w.shape[0]):
         # The w of the old starts are multiplied by 1 - h_j already.
-        w[j, place] = hazards[j] / (1.0 - hazards[j]) * _sum(w[j], size)
+        w[j, place] = hazards[j] / (1.0 - hazards[j]) * w[j, :size].sum()
         mass[place] += w[j, place]
     return place
 
@@ -138,7 +124,7 @@ def draw_start(mass: FloatArray, size: int, rng_state: UIntArray) -> int:
     >>> draw_start(np.array([0.0, 1.0]), 2, Stream(0).state)
     1
     """
-    u = uniform(rng_state) * _sum(mass, size)
+    u = uniform(rng_state) * mass[:size].sum()
     last = 0
     for i in range(size):
         u -= mass[i]
