@@ -226,11 +226,14 @@ class ChangingArmsBelief(ChangePointBelief, HasArms[Any]):
             if stop <= state.t:
                 continue
             part = slice(state.t - start, stop - start)
-            kernels.changes.interact_arms(
+            done = kernels.changes.interact_arms(
                 arms, state.weights, state.size, state.t, truth, streams, actions[part],
                 rewards[part],
             )  # fmt: skip
-            state.pass_time(part.stop - part.start)
+            if done < stop - state.t:
+                self._go_back()
+                raise BadEvidence(f"step {part.start + done}: the reward is too large")
+            state.pass_time(done)
             if stop < last:  # the window begins here
                 self._saved, self._events = [state.snapshot()], []
                 continue

@@ -370,14 +370,18 @@ class ChangePointBelief(DecisionClock):
                 self._events[n - first] = event
                 if event:
                     self._replay(n)
-        except BaseException:  # compute the state before it again
+        except BaseException:
             if is_late:
                 self._events[n - first] = None
-            saved = self._saved[-1]
-            self._state.restore(saved)
-            self._state.learn(self._events[saved.t - first :])
+            self._go_back()
             raise
         self._waiting.discard(n)
+
+    def _go_back(self) -> None:
+        """Compute the state again after an error: that of all events."""
+        saved = self._saved[-1]
+        self._state.restore(saved)
+        self._state.learn(self._events[saved.t - self.window_start.t :])
 
     def _require_open(self, n: int) -> None:
         """Raise an error unless decision n was made, is recent enough, and has no answer."""

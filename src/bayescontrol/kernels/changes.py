@@ -324,9 +324,10 @@ def learn_rewards(
 def interact_arms(
     arms: ArmRows, segments: StartArrays, size: int, t0: int, truth: FloatArray, streams: Streams,
     actions: IntArray, rewards: FloatArray,
-) -> None:  # fmt: skip
-    """Run the control rule over arms that change together; fill `actions` and `rewards`.
+) -> int:  # fmt: skip
+    """Run the control rule over arms that change together; return how many steps were learned.
 
+    Fills `actions` and `rewards`. Stops before a reward that is too large for the posterior.
     `t0` is the time of the first step, at which `size` places are taken. `arms.rows[i, a]` is the
     posterior row of arm a if start i is the right one; the last rows are those of a new segment.
 
@@ -339,6 +340,7 @@ def interact_arms(
     ...                        np.empty(3))
     >>> streams = Streams(Stream(1).state, Stream(2).state)
     >>> interact_arms(arms, segments, 1, 0, np.array([[0.0], [1.0]]), streams, actions, rewards)
+    50
     >>> bool((rewards == actions).all())
     True
     """
@@ -349,7 +351,9 @@ def interact_arms(
         used, now = min(size + t, mass.size), slice(t, t + 1)
         a = draw_arm(kind, constants, rows, active, drawn, mass, used, p)
         actions[t], rewards[t] = a, respond(kind, constants, truth[a], q)
-        learn_rewards(
+        if not learn_rewards(
             kind, constants, rows, used, t0 + t, actions[now], rewards[now], w, mass, starts,
             dropped, log_evidence, hazards, likelihoods,
-        )  # fmt: skip
+        ):  # fmt: skip
+            return t
+    return int(actions.size)
