@@ -628,14 +628,21 @@ def test_a_belief_that_cannot_change_is_refused_at_construction() -> None:
         ChangePointBelief(object())
 
 
-def test_a_belief_over_arms_can_change_without_its_compiled_arrays() -> None:
-    plain, fast = ChangePointBelief(BernoulliBandit(2).belief()), BernoulliBandit(2).changing()
-    compiled = fast.belief()
-    for t in range(60):
-        plain.observe(None, t % 2, int(t < 30))
-        compiled.observe(None, t % 2, int(t < 30))
+@pytest.mark.parametrize("starts", [9, 64])
+@pytest.mark.parametrize("family", ["bernoulli", "gaussian", "linear"])
+def test_a_belief_over_arms_can_change_without_its_compiled_arrays(
+    family: str, starts: int
+) -> None:
+    """With 9 starts, new segments take the places of old ones."""
+    problem, happened = FAMILIES[family][0], events(family, 60)
+    plain = ChangePointBelief(problem.belief(), starts=starts)
+    compiled = problem.changing(starts=starts).belief()
+    for event in happened:
+        plain.observe(*event)
+        compiled.observe(*event)
     assert plain.starts() == pytest.approx(compiled.starts(), rel=1e-9)
-    assert plain.log_predictive(None, 0, 1) == pytest.approx(compiled.log_predictive(None, 0, 1))
+    for event in happened[:4]:
+        assert plain.log_predictive(*event) == pytest.approx(compiled.log_predictive(*event))
 
 
 @pytest.mark.parametrize("per_arm", [False, True])
