@@ -198,6 +198,113 @@ def test_late_answers_give_the_belief_of_answers_in_time(family: str) -> None:
     assert late.count == in_time.count == 60
 
 
+def answer_at_random(belief: Any, happened: list[Any], seed: int) -> tuple[Any, list[Any]]:
+    """Answer with delays of 0 to `window` decisions, some never; return the belief and answers."""
+    rng, window = np.random.default_rng(seed), belief.window
+    answers: list[Any] = [None] * len(happened)
+    due: dict[int, list[int]] = {}
+    for n in range(len(happened)):
+        belief.begin()
+        late = int(rng.integers(window)) if rng.random() < 0.5 else int(rng.integers(3))
+        if rng.random() < 0.9:
+            due.setdefault(n + late, []).append(n)
+        for decision in rng.permutation(due.pop(n, [])).tolist():
+            belief.answer(decision, *happened[decision])
+            answers[decision] = happened[decision]
+        if n % 50 == 49:
+            belief = belief.copy()
+        if n % 50 == 24:
+            belief.load(belief.save())
+    return belief, answers
+
+
+@pytest.mark.parametrize("window", [7, 40])
+@pytest.mark.parametrize("kind", [*FAMILIES, "plain", "per_arm"])
+def test_answers_in_any_order_give_the_bits_of_answers_in_time(kind: str, window: int) -> None:
+    family = kind if kind in FAMILIES else "bernoulli"
+    problem, happened = FAMILIES[family][0], events(family, 130)
+    options: dict[str, Any] = {"hazards": HAZARDS, "window": window, "starts": 9}
+
+    def new() -> Any:
+        if kind == "plain":
+            return ChangePointBelief(problem.belief(), **options)
+        return problem.changing(per_arm=kind == "per_arm", **options).belief()
+
+    late, answers = answer_at_random(new(), happened, 4)
+    in_time = new()
+    for event, answer in zip(happened, answers, strict=True):
+        in_time.skip(*event[:2]) if answer is None else in_time.observe(*event)
+    late.begin()  # closes the last decision, if it is open
+    one, two = (
+        [part._state.save() for part in getattr(belief, "_parts", [belief])]
+        for belief in (late, in_time)
+    )
+    np.testing.assert_equal(one, two)
+
+
+@pytest.mark.parametrize("window", [16, 100])
+def test_a_late_answer_costs_at_most_twice_the_decisions_by_which_it_is_late(window: int) -> None:
+    steps, rng = 0, np.random.default_rng(2)
+
+    def new() -> Any:
+        """Return a belief that counts the decisions that it computes."""
+        belief: Any = BernoulliBandit(ARMS).changing(window=window).belief()
+        learn = belief._state.learn
+
+        def count(happened: Any) -> None:
+            nonlocal steps
+            steps += len(happened)
+            learn(happened)
+
+        belief._state.learn = count
+        return belief
+
+    belief = new()
+    for n in range(6 * window):
+        belief.begin()
+        if n % 5 == 0:
+            belief.answer(n, None, "red", 1)
+        recent = [m for m in belief.open_decisions if m < n]
+        if recent and rng.random() < 0.8:
+            decision = int(rng.choice(recent[-3:] if n % 2 else recent))
+            steps = 0
+            belief.answer(decision, None, "blue", 0)
+            assert steps <= 2 * (belief.decision - decision) + 1
+        assert len(belief._saved) <= 6 * window.bit_length()
+    belief, steps = new(), 0
+    for n in range(3 * window):  # answers in order, each three decisions late
+        belief.begin()
+        if n >= 3:
+            belief.answer(n - 3, None, "red", 1)
+    assert steps < 4.3 * 3 * window  # one to go on, three to repeat, more if the window begins
+
+
+@pytest.mark.parametrize("is_late", [False, True])
+def test_a_reward_that_is_too_large_for_the_posterior_changes_nothing(is_late: bool) -> None:
+    belief = GaussianBandit(ARMS, sd=1e-150, prior=(0, 1)).changing(window=8).belief()
+    for _ in range(13):
+        belief.observe(None, "red", 1e-150)
+    belief.skip(None, "red")
+    belief.observe(None, "blue", 0.0)
+    before = [belief.save(), belief._state.save()]
+    with pytest.raises(BadEvidence, match="too large for the posterior"):
+        belief.answer(13, None, "red", 1e150) if is_late else belief.observe(None, "red", 1e150)
+    np.testing.assert_equal([belief.save(), belief._state.save()], before)
+
+
+def test_the_belief_of_a_new_segment_compares_logarithms_again() -> None:
+    """Under tiny parameters; the place of the segment had larger ones before."""
+    belief: Any = BernoulliBandit(ARMS, prior=(0.1, 0.1)).changing(starts=4).belief()
+    compared = set()
+    for t in range(60):
+        belief.observe(None, ARMS[t % 2], t // 2 % 2)
+        for place in range(belief._state.size):
+            segment = belief._state.belief(place)
+            assert segment.compares_logs == bool((segment._rows < 0.5).any())
+            compared.add(segment.compares_logs)
+    assert compared == {True, False}
+
+
 def test_an_answer_that_is_too_late_or_doubled_changes_nothing() -> None:
     belief = BernoulliBandit(ARMS).changing(window=5).belief()
     for _ in range(20):
@@ -521,14 +628,21 @@ def test_a_belief_that_cannot_change_is_refused_at_construction() -> None:
         ChangePointBelief(object())
 
 
-def test_a_belief_over_arms_can_change_without_its_compiled_arrays() -> None:
-    plain, fast = ChangePointBelief(BernoulliBandit(2).belief()), BernoulliBandit(2).changing()
-    compiled = fast.belief()
-    for t in range(60):
-        plain.observe(None, t % 2, int(t < 30))
-        compiled.observe(None, t % 2, int(t < 30))
+@pytest.mark.parametrize("starts", [9, 64])
+@pytest.mark.parametrize("family", ["bernoulli", "gaussian", "linear"])
+def test_a_belief_over_arms_can_change_without_its_compiled_arrays(
+    family: str, starts: int
+) -> None:
+    """With 9 starts, new segments take the places of old ones."""
+    problem, happened = FAMILIES[family][0], events(family, 60)
+    plain = ChangePointBelief(problem.belief(), starts=starts)
+    compiled = problem.changing(starts=starts).belief()
+    for event in happened:
+        plain.observe(*event)
+        compiled.observe(*event)
     assert plain.starts() == pytest.approx(compiled.starts(), rel=1e-9)
-    assert plain.log_predictive(None, 0, 1) == pytest.approx(compiled.log_predictive(None, 0, 1))
+    for event in happened[:4]:
+        assert plain.log_predictive(*event) == pytest.approx(compiled.log_predictive(*event))
 
 
 @pytest.mark.parametrize("per_arm", [False, True])

@@ -6,16 +6,15 @@ By default all arms change together. With `per_arm`, each arm has starts and haz
 the arms are independent.
 """
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import numpy as np
 
 from bayescontrol import kernels
-from bayescontrol._arrays import Arrays, FloatArray, IntArray
-from bayescontrol._support.saved import Parts, Plain, damaged, declare
-from bayescontrol._support.values import pack
+from bayescontrol._arrays import FloatArray, IntArray
+from bayescontrol._support.saved import Copied, Parts, damaged, declare
 from bayescontrol.bandits.arms import ArmsBelief, MeanRewards, arms_loop
 from bayescontrol.bandits.best_arm import Mixture
 from bayescontrol.bandits.contexts.belief import LinearBelief, LinearWeights
@@ -27,71 +26,90 @@ from bayescontrol.beliefs.change_points import (
     ChangePointBelief,
     DecisionClock,
     Event,
+    Snapshot,
 )
 from bayescontrol.errors import BadEvidence, InvalidPrior
 from bayescontrol.protocols import PosteriorMeasure, Probabilities, Summary
-from bayescontrol.seeding import Stream, StreamLike
+from bayescontrol.seeding import Stream, StreamLike, state_of
 
 
 class ArmSegments(ArraySegments):
     """The posterior rows of the arms for each start."""
 
-    def __init__(self, prior: ArmsBelief, starts: int) -> None:
-        super().__init__(prior, starts, rows=prior.posterior())
+    saved_fields = declare(Copied("drawn"), Copied("_event", nested=True))
 
-    def likelihoods(self, mass: FloatArray, event: Event) -> tuple[FloatArray, float]:
-        """Return P(r | segment) / scale of the starts with these masses, and ln of the scale."""
-        (_, j, r), family = event, self.prior.family
+    def __init__(self, prior: ArmsBelief, *arguments: Any) -> None:
+        super().__init__(prior, *arguments, rows=prior.posterior())
+        #: The mean rewards drawn last, unless they were drawn as logarithms.
+        self.drawn = np.empty(len(prior.posterior()))
+        #: The arm and the reward of a single event, for the kernel.
+        self._event = np.empty(1, np.int64), np.empty(1)
+
+    def draw_arm(self, active: IntArray, rng: StreamLike) -> int:
+        """Draw a start, then the arm that is the best in its segment."""
+        family = self.prior.family
+        return kernels.changes.draw_arm(
+            family.kind, family.constants, self.arrays["rows"], active, self.drawn,
+            self.weights.mass, self.size, state_of(rng),
+        )  # fmt: skip
+
+    def likelihoods(self, event: Event) -> tuple[FloatArray, float]:
+        """Return P(r | segment) / scale of all starts, and ln of the scale."""
+        (_, j, r), family, weights = event, self.prior.family, self.weights
         log_scale = kernels.changes.arm_likelihoods(
-            family.kind, family.constants, self.arrays["rows"], len(mass), j, r, mass, self.p
-        )
-        return self.p[: len(mass)], log_scale
+            family.kind, family.constants, self.arrays["rows"], self.size, j, r, weights.mass,
+            weights.p,
+        )  # fmt: skip
+        return weights.p[: self.size], log_scale
 
-    def learn(self, size: int, event: Event) -> None:
-        """Update the arm in the first `size` segments. An error changes nothing."""
-        (_, j, r), family, rows = event, self.prior.family, self.arrays["rows"]
-        before = rows[:size, j].copy()
-        kernels.changes.learn_arm(family.kind, family.constants, rows, size, j, r)
-        if not np.isfinite(rows[:size, j]).all():
-            rows[:size, j] = before
-            arm = self.prior.labels[j]
+    def learn(self, events: Sequence[Event | None]) -> None:
+        """Learn the events one by one; without evidence only time goes on."""
+        arms, rewards = self._event
+        if len(events) == 1:
+            (event,) = events
+            arms[0], rewards[0] = event[1:] if event else (-1, 0.0)
+        else:
+            arms = np.array([event[1] if event else -1 for event in events], np.int64)
+            rewards = np.array([event[2] if event else 0.0 for event in events], np.float64)
+        family = self.prior.family
+        done = kernels.changes.learn_rewards(
+            family.kind, family.constants, self.arrays["rows"], self.size, self.t, arms, rewards,
+            *self.weights,
+        )  # fmt: skip
+        self.pass_time(done)
+        if done < len(events):
+            arm, r = self.prior.labels[arms[done]], float(rewards[done])
             raise BadEvidence(f"reward {r!r} of arm {arm!r} is too large for the posterior")
+
+    def pass_time(self, steps: int) -> None:
+        """Count the steps of a kernel: each of them begins a segment."""
+        self.t, self.size = self.t + steps, min(self.size + steps, len(self.weights.mass))
 
 
 class ScoreSegments(ArraySegments):
     """The posterior weights of contextual arms for each start."""
 
-    def __init__(self, prior: LinearBelief, starts: int) -> None:
+    def __init__(self, prior: LinearBelief, *arguments: Any) -> None:
         arrays = prior.loop_arrays()
         self._v = arrays.v
-        super().__init__(prior, starts, factor=arrays.R.copy(), target=arrays.z.copy())
+        super().__init__(prior, *arguments, factor=arrays.R, target=arrays.z)
 
-    def likelihoods(self, mass: FloatArray, event: Event) -> tuple[FloatArray, float]:
-        """Return P(r | segment) / scale of the starts with these masses, and ln of the scale."""
-        (x, j, r), link = event, self.prior.link
+    def likelihoods(self, event: Event) -> tuple[FloatArray, float]:
+        """Return P(r | segment) / scale of all starts, and ln of the scale."""
+        (x, j, r), link, weights = event, self.prior.link, self.weights
         log_scale = kernels.changes.score_likelihoods(
-            link.kind, link.constants, self.arrays["factor"], self.arrays["target"], len(mass),
-            j, np.array(x), r, self._v, mass, self.p,
+            link.kind, link.constants, self.arrays["factor"], self.arrays["target"], self.size,
+            j, np.array(x), r, self._v, weights.mass, weights.p,
         )  # fmt: skip
-        return self.p[: len(mass)], log_scale
+        return weights.p[: self.size], log_scale
 
-    def learn(self, size: int, event: Event) -> None:
-        """Update the weights of the arm in the first `size` segments."""
+    def update(self, event: Event) -> None:
+        """Update the weights of the arm in all segments."""
         (x, j, r), link = event, self.prior.link
         kernels.changes.learn_scores(
-            link.kind, link.constants, self.arrays["factor"], self.arrays["target"], size, j,
+            link.kind, link.constants, self.arrays["factor"], self.arrays["target"], self.size, j,
             np.array(x), r, self._v,
         )  # fmt: skip
-
-
-class _ArmEvents(Plain):
-    """The events (x, row of the arm, reward) of the window; they are saved with the arm's name."""
-
-    def save(self, owner: Any, arrays: Arrays) -> None:
-        """Add the events."""
-        arms = owner.names
-        named = [event and (event[0], arms[event[1]], event[2]) for event in owner._events]
-        arrays[self.name] = pack(named, self.what)
 
 
 class ChangingArmsBelief(ChangePointBelief, HasArms[Any]):
@@ -105,10 +123,6 @@ class ChangingArmsBelief(ChangePointBelief, HasArms[Any]):
     {'red': 0.06, 'blue': 0.5}
     """
 
-    saved_fields = declare(
-        _ArmEvents("events", "_events", what="the window of answers", copied=True)
-    )
-
     format_name: ClassVar[str] = "ChangingArmsBelief"
     posterior_measure: ClassVar[PosteriorMeasure | None] = PosteriorMeasure("mean reward", "reward")
 
@@ -116,10 +130,9 @@ class ChangingArmsBelief(ChangePointBelief, HasArms[Any]):
         super().__init__(belief, **options)
         self._roster = Roster(list(belief.labels))
 
-    def segments(self, starts: int) -> ArraySegments:
-        """Return the posteriors of all starts in arrays."""
-        of_family = isinstance(self.prior, ArmsBelief)
-        return (ArmSegments if of_family else ScoreSegments)(self.prior, starts)
+    def segments(self) -> type[ArraySegments]:
+        """Return the class of the posteriors of all starts in arrays."""
+        return ArmSegments if isinstance(self.prior, ArmsBelief) else ScoreSegments
 
     def _event(self, x: Any, a: Any, o: Any) -> Event:
         """Return a valid event as (x, row of arm a, reward), or raise an error."""
@@ -129,7 +142,7 @@ class ChangingArmsBelief(ChangePointBelief, HasArms[Any]):
     def take_event(self, event: Event | None, decision: int | None = None) -> None:
         """Learn the event of a decision, by default the current one; None: its reward is lost."""
         super().take_event(event, decision)
-        if event is not None:
+        if event:
             self._roster.counts[event[1]] += 1
 
     def _draw_segment(self, rng: StreamLike) -> Any:
@@ -140,7 +153,15 @@ class ChangingArmsBelief(ChangePointBelief, HasArms[Any]):
     def draw_action(self, x: Any, rng: StreamLike) -> Any:
         """Draw a ~ P(a | âo_<t): draw a start, then an action of its belief."""
         self._drawn_from = None
-        return self._draw_segment(rng).draw_action(x, rng)
+        if self.family is None or self.prior.temperature != 1.0:
+            return self._draw_segment(rng).draw_action(x, rng)
+        state: Any = self._state
+        return self._roster.labels[state.draw_arm(self._roster.active, rng)]
+
+    def draw_mean(self, rng: StreamLike) -> float:
+        """Draw a start and the mean reward of the only arm."""
+        state: Any = self._state
+        return float(state.drawn[state.draw_arm(self._roster.active, rng)])
 
     # -- queries -------------------------------------------------------------------------------
 
@@ -193,40 +214,41 @@ class ChangingArmsBelief(ChangePointBelief, HasArms[Any]):
         """
         if len(actions):
             self._pass_over()
-        state, family, done = self._state, self.family, 0
-        segments: Any = state.segments
-        rows, prior = segments.arrays["rows"], self.prior.posterior()
+        state: Any = self._state
+        family, start, end = self.family, state.t, state.t + len(actions)
         arms = kernels.arms.ArmRows(
-            family.kind, family.constants, rows, self._roster.active, np.empty(len(prior))
-        )
-        starts = kernels.changes.StartArrays(
-            state.w, state.mass, state.starts, state.dropped, state.hazards,
-            np.empty(len(state.mass)), prior, state.log_evidence,
+            family.kind, family.constants, state.arrays["rows"], self._roster.active,
+            np.empty(len(self._roster.labels)),
         )  # fmt: skip
         streams = kernels.random.Streams(p.state, q.state)
-        while done < len(actions):
-            unsaved, left = state.t - int(self._saved[-1]["time"]), len(actions) - done
-            saves = (unsaved + left) // self.window
-            is_long = saves > 2  # all but the last two states would be dropped
-            n = (saves - 1) * self.window - unsaved if is_long else min(self.window - unsaved, left)
-            part = slice(done, done + n)
-            state.size = kernels.changes.interact_arms(
-                arms, starts, state.size, state.t, truth, streams, actions[part], rewards[part]
-            )
-            state.t, done = state.t + n, done + n
-            if is_long:
-                self._saved, self._events = [state.save()], []
-            else:
-                pairs = zip(actions[part].tolist(), rewards[part].tolist(), strict=True)
-                self._events += [(None, j, r) for j, r in pairs]
+        last = end - end % self.window
+        for stop in (last - self.window, last, end):
+            if stop <= state.t:
+                continue
+            part = slice(state.t - start, stop - start)
+            done = kernels.changes.interact_arms(
+                arms, state.weights, state.size, state.t, truth, streams, actions[part],
+                rewards[part],
+            )  # fmt: skip
+            if done < stop - state.t:
+                self._go_back()
+                raise BadEvidence(f"step {part.start + done}: the reward is too large")
+            state.pass_time(done)
+            if stop < last:  # the window begins here
+                self._saved, self._events = [state.snapshot()], []
+                continue
+            pairs = zip(actions[part].tolist(), rewards[part].tolist(), strict=True)
+            self._events += [(None, j, r) for j, r in pairs]
+            if stop == last:
                 self._save_window()
+        self._waiting = {n for n in self._waiting if n >= state.t - self.window}
         self.fast_forward(actions)
         self._drawn_from = None
 
     @property
-    def events(self) -> tuple[Event | None, ...]:
+    def events(self) -> Iterable[Event | None]:
         """The events (x, row of the arm, reward) since the window began; None: no reward yet."""
-        return tuple(self._events)
+        return self._events
 
     # -- adding and retiring arms --------------------------------------------------------------
 
@@ -239,35 +261,36 @@ class ChangingArmsBelief(ChangePointBelief, HasArms[Any]):
         >>> {a: round(r, 12) for a, r in belief.expected().items()}
         {'red': 0.5, 'blue': 0.8}
         """
-        grown = self.prior.copy()
+        grown, old = self.prior.copy(), self._state
         grown.add(arm, prior)
-        self.prior = grown
-        segments = self.segments(self.most_starts)
+        hazards = old.weights.hazards
+        state = self.segments()(grown, hazards, self._hazard_prior, self.most_starts)
 
-        def with_arm(saved: Arrays) -> Arrays:
-            rows = {f"segments/{name}": v[:, -1:] for name, v in segments.arrays.items()}
-            joined = {k: np.concatenate([saved[k], v[: len(saved[k])]], 1) for k, v in rows.items()}
-            return {**saved, **joined}
+        def with_arm(saved: Snapshot) -> Snapshot:
+            pairs = zip(saved.arrays[5:], state.arrays.values(), strict=True)
+            rows = [np.concatenate([v, prior[:, -1:]], 1) for v, prior in pairs]
+            return saved._replace(arrays=saved.arrays[:5] + rows)
 
-        now, self._saved = self._state.save(), [with_arm(saved) for saved in self._saved]
-        self._state.segments = segments
-        self._state.load(with_arm(now))
+        state.restore(with_arm(old.snapshot()))
+        self._saved = [with_arm(saved) for saved in self._saved]
+        self.prior, self._state = grown, state
         self._roster.add(arm)
         self._drawn_from = None
 
     def restarted(
-        self, static: ArmsBelief | LinearBelief, events: Sequence[Event | None]
+        self, static: ArmsBelief | LinearBelief, events: Iterable[Event | None]
     ) -> "ChangingArmsBelief":
         """Return a belief with another prior that has learned only these events of the window."""
-        state, window_start = self._state, int(self._saved[0]["time"])
         belief = ChangingArmsBelief(
-            static, hazards=state.hazards, hazard_prior=self._hazard_prior, starts=self.most_starts,
-            window=self.window,
+            static, hazards=self._state.weights.hazards.tolist(),
+            hazard_prior=self._hazard_prior.tolist(), starts=self.most_starts, window=self.window,
         )  # fmt: skip
         # Without evidence all segments are equal, so that one start stands for all.
-        belief._state.t = belief._state.starts[0] = window_start
-        belief._replay(belief._state.save(), [*events])
-        belief._waiting = self._waiting
+        state, start = belief._state, self.window_start.t
+        state.t = state.weights.starts[0] = start
+        belief._saved, belief._events = [state.snapshot()], [*events]
+        belief._replay(start)
+        belief._waiting = self._waiting.copy()
         return belief
 
     def retire(self, arm: Hashable) -> None:
@@ -277,7 +300,9 @@ class ChangingArmsBelief(ChangePointBelief, HasArms[Any]):
 
     def _check_state(self, new: SimpleNamespace) -> None:
         self.require_same_arms(new._roster)
-        new._events = [e and (e[0], self.place(e[1]), e[2]) for e in new._events]
+        rows = range(len(self.labels))
+        if not all(event[1] in rows for event in new._events if event):
+            raise damaged("an event has an arm that does not exist")
         super()._check_state(new)
 
 
@@ -372,25 +397,23 @@ class PerArmBelief(ManyFilters):
 
     def take_event(self, event: Event | None, decision: int | None = None) -> None:
         """Learn (x, row of the arm, reward); for the other arms, only time goes on."""
-        if decision is not None and any(part.has_answer(decision) for part in self._parts):
+        if decision is not None and self._parts[0].has_answer(decision):
             raise BadEvidence(
                 f"decision {decision} has its reward already: give each decision one reward, or "
                 "MISSING"
             )
-        x, j, r = (None, 0, None) if event is None else event
+        x, j, r = event or (None, 0, None)
         self._parts[j].take_event(event and (x, 0, r), decision)
         for part in (*self._parts[:j], *self._parts[j + 1 :]):
-            part.take_event(None, decision)
+            part.take_event(event and (), decision)
         self._roster.counts[j] += event is not None
 
     @property
-    def events(self) -> tuple[Event | None, ...]:
+    def events(self) -> Iterable[Event | None]:
         """The events (x, row of the arm, reward) since the window began; None: no reward yet."""
-        joined: list[Event | None] = [None] * len(self._parts[0].events)
-        for j, part in enumerate(self._parts):
-            for n, event in enumerate(part.events):
-                joined[n] = (event[0], j, event[2]) if event is not None else joined[n]
-        return tuple(joined)
+        for events in zip(*(part.events for part in self._parts), strict=True):
+            learned = ((event[0], j, event[2]) for j, event in enumerate(events) if event)
+            yield next(learned, None)
 
     @property
     def log_evidence(self) -> float:
@@ -398,18 +421,22 @@ class PerArmBelief(ManyFilters):
         return sum(part.log_evidence for part in self._parts)
 
     @property
-    def window_start(self) -> Arrays:
-        """The state at which the window begins: of the first arm, with the evidence of all."""
-        starts = [part.window_start for part in self._parts]
-        return {**starts[0], "log_evidence": np.sum([s["log_evidence"] for s in starts], axis=0)}
+    def window_start(self) -> Snapshot:
+        """The state of the first arm at which the window begins."""
+        return self._parts[0].window_start
+
+    @property
+    def window_evidence(self) -> float:
+        """`log_evidence` when the window began."""
+        return sum(part.window_evidence for part in self._parts)
 
     def restarted(
-        self, static: ArmsBelief | LinearBelief, events: Sequence[Event | None]
+        self, static: ArmsBelief | LinearBelief, events: Iterable[Event | None]
     ) -> "PerArmBelief":
         """Return a belief with another prior that has learned only these events of the window."""
-        parts = []
+        parts, events = [], list(events)
         for j, (arm, part) in enumerate(zip(self.labels, self._parts, strict=True)):
-            mine = [(e[0], 0, e[2]) if e and e[1] == j else None for e in events]
+            mine = [e and ((e[0], 0, e[2]) if e[1] == j else ()) for e in events]
             parts.append(part.restarted(static.only(arm), mine))
             parts[j].use_roster(part._roster.copy())
         return PerArmBelief(parts)
@@ -420,6 +447,18 @@ class PerArmBelief(ManyFilters):
             self._parts[j].sample(rng)
         self._last = self._joint_mode()
         return self._last
+
+    def draw_action(self, x: Any, rng: StreamLike) -> Any:
+        """Draw a ~ P(a | âo_<t): draw a start and the mean reward of every active arm."""
+        if isinstance(self.prior, ArmsBelief) and self.prior.temperature == 1.0:
+            means = [self._parts[j].draw_mean(rng) for j in self._roster.active.tolist()]
+            mode = MeanRewards(self.arms, np.array(means))
+        else:
+            mode = self.sample(rng)
+        self._last = None
+        for part in self._parts:
+            part._drawn_from = None
+        return mode.act(x, rng)
 
     def _joint_mode(self) -> Any:
         """Join the modes of the active arms that were drawn last; None before the first draw."""
@@ -477,7 +516,8 @@ class PerArmBelief(ManyFilters):
         static = self.prior.copy()
         static.add(arm, prior)
         first = self._parts[0]
-        parts = [*self._parts, first.restarted(static.only(arm), [None] * len(first.events))]
+        events = [event and () for event in self.events]
+        parts = [*self._parts, first.restarted(static.only(arm), events)]
         PerArmBelief(parts)  # raises an error if the draws of the arm cannot be compared
         self._roster.add(arm)
         self._parts, self._last = parts, None

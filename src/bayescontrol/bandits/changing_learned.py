@@ -27,7 +27,7 @@ the window is dropped for good: no later answer can change that probability.
 
 import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from itertools import product
+from itertools import islice, product
 from types import SimpleNamespace
 from typing import Any, ClassVar, Final, NamedTuple
 
@@ -157,21 +157,22 @@ class LearnedChangingBelief(ManyFilters):
     def _settle(self) -> None:
         """Update the unit until it is final; then drop improbable filters."""
         start = self._parts[0].window_start
-        if not self.is_known or len(start["starts"]) == 1:  # the window begins with the prior
+        if not self.is_known or start.size == 1:  # the window begins with the prior
             unit = self._find_unit()
             if unit != tuple(self._unit):
                 self._filter_again(unit)
-        elif int(start["time"]) != self._checked:
-            self._checked = int(start["time"])
-            logs = np.concatenate([f.window_start["log_evidence"] for f in self._parts])
+        elif start.t != self._checked:
+            self._checked = start.t
+            logs = np.array([f.window_evidence for f in self._parts])
             places = np.flatnonzero(logs > logs.max() + math.log(DROPPED)).tolist()
             self._parts, self._used = [self._parts[i] for i in places], self._used[places]
 
     def _find_unit(self) -> tuple[float, float]:
         """Return the unit by the rewards of the window; (0, 0) if it is unknown."""
-        events, scale = self._parts[0].events, self._unit[1] or 1.0
-        for part in (events[: self.window], events):
-            rewards = [event[2] * float(scale) for event in part if event]
+        scale = float(self._unit[1] or 1.0)
+        for decisions, most in ((self.window, FIRST), (self.window, None), (None, None)):
+            events = filter(None, islice(self._parts[0].events, decisions))
+            rewards = [event[2] * scale for event in islice(events, most)]
             unit: tuple[float, float] | None = self._problem.find_unit(rewards)
             if unit is not None:
                 return unit
@@ -244,10 +245,8 @@ class LearnedChangingBelief(ManyFilters):
 
     def draw_action(self, x: Any, rng: StreamLike) -> Any:
         """Draw a ~ P(a | âo_<t): draw h, then an action of its filter."""
-        self._last, part = None, self._draw_filter(rng)
-        if hasattr(part, "draw_action"):
-            return part.draw_action(x, rng)
-        return part.copy().sample(rng).act(x, rng)
+        self._last = None
+        return self._draw_filter(rng).draw_action(x, rng)
 
     # -- queries ---------------------------------------------------------------------------------
 

@@ -180,7 +180,8 @@ def parameter_rows(
     The parameters named in `positive` must be above zero.
     """
     expected = f"give one row ({', '.join(columns)}) for all arms, or one per arm"
-    table = as_numbers(given, f"prior {given!r}", InvalidPrior)
+    what = "the prior" if isinstance(given, np.ndarray) else f"prior {given!r}"  # print no array
+    table = as_numbers(given, what, InvalidPrior)
     if table.shape not in ((len(columns),), (arms, len(columns))):
         raise InvalidPrior(f"a prior of shape {table.shape} for {arms} arms: {expected}")
     rows = np.empty((arms, len(columns)))

@@ -15,15 +15,16 @@ answer had come in time.
 
 import math
 from abc import abstractmethod
-from collections.abc import Callable
-from operator import index
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
+from operator import attrgetter, index
 from types import SimpleNamespace
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
 
 from bayescontrol import kernels
-from bayescontrol._arrays import ArrayLike, Arrays, FloatArray, IntArray, as_integer
+from bayescontrol._arrays import AnyArray, ArrayLike, Arrays, FloatArray, as_integer
 from bayescontrol._mode_queries import observed_part
 from bayescontrol._support.saved import (
     Array,
@@ -55,171 +56,166 @@ from bayescontrol.seeding import StreamLike, state_of
 
 #: The default hazard rates, equally probable: from a change in ten steps to one in a million.
 HAZARDS = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6)
-#: An event in plain values, as `plain_event` of a static belief returns it: (x, a, o).
-Event = tuple[Any, Any, Any]
+#: An event in plain values, as `plain_event` of a static belief returns it: (x, a, o). The empty
+#: tuple stands for an answer that is no evidence for this belief, but for another one.
+Event = tuple[Any, ...]
 K = TypeVar("K")
 
 
-class Segments(Saved):
-    """The static beliefs of all starts: each learns from the start of its segment.
+class Snapshot(NamedTuple):
+    """The posterior at time t. Nothing in it is ever changed."""
 
-    Every start that is kept has a place: its index in the arrays of `State`. A new start takes a
-    free place, or that of the start that is dropped.
+    t: int
+    #: The number of starts.
+    size: int
+    #: w, mass, starts, dropped and log_evidence of `StartArrays`, and the arrays of the segments.
+    arrays: list[AnyArray]
+    #: The beliefs of the places, if they are not in arrays.
+    beliefs: dict[int, Any]
+
+
+class Segments(Saved):
+    """The posterior now: the weights of hazards and starts, and a static belief for each start.
+
+    `hazards` are the hazard rates and `weights` their probabilities. Every start that is kept has a
+    place, at most `starts` in all: its index in the arrays. The first `size` places are used. A new
+    start takes a free place, or that of the start that is dropped.
     """
 
-    saved_fields = declare(Copied("_beliefs", nested=True))
+    saved_fields = declare(
+        Copied("weights", nested=True),
+        Copied("arrays", nested=True),
+        Copied("_beliefs", nested=True),
+    )
 
-    def __init__(self, prior: Any, starts: int) -> None:
-        self.prior, self.starts = prior, starts
+    def __init__(
+        self, prior: Any, hazards: FloatArray, weights: FloatArray, starts: int, **arrays: Any
+    ) -> None:
+        self.prior = prior
+        self.size, self.t = 1, 0
+        w, mass = np.zeros((len(hazards), starts)), np.zeros(starts)
+        w[:, 0], mass[0] = weights, 1.0
+        self.weights = kernels.changes.StartArrays(
+            w, mass, np.zeros(starts, np.int64), np.zeros(2), np.zeros(1), hazards, np.empty(starts)
+        )
+        #: The arrays of all places, and those of the prior as one more place.
+        self.arrays: Arrays = {name: np.stack([v] * (starts + 1)) for name, v in arrays.items()}
         self._beliefs = {0: prior.copy()}
 
     def belief(self, place: int) -> Any:
         """Return the belief of a place."""
         return self._beliefs[place]
 
-    def likelihoods(self, mass: FloatArray, event: Event) -> tuple[FloatArray, float]:
-        """Return P(o | segment) / scale for the starts with these masses, and ln of the scale."""
-        logs = np.array([self._beliefs[i].log_predictive(*event) for i in range(len(mass))])
-        largest = float(logs[mass > 0.0].max())
+    def likelihoods(self, event: Event) -> tuple[FloatArray, float]:
+        """Return P(o | segment) / scale for all starts, and ln of the scale."""
+        logs = np.array([self._beliefs[i].log_predictive(*event) for i in range(self.size)])
+        largest = float(logs[self.weights.mass[: self.size] > 0.0].max())
         return np.exp(np.minimum(logs - largest, 0.0)), largest
 
-    def learn(self, size: int, event: Event) -> None:
-        """Let the first `size` beliefs learn. An error changes nothing."""
-        learned = {i: self._beliefs[i].copy() for i in range(size)}
-        for belief in learned.values():
+    def learn(self, events: Sequence[Event | None]) -> None:
+        """Learn the events one by one; without evidence only time goes on.
+
+        After an error the state is useless: go back to a snapshot.
+        """
+        w, mass, starts, dropped, log_evidence, hazards, _ = self.weights
+        for event in events:
+            if event:
+                p, log_scale = self.likelihoods(event)
+                self.update(event)
+                log_evidence[0] += kernels.changes.condition(w, mass, self.size, p) + log_scale
+            self.t += 1
+            place = kernels.changes.change(w, self.size, hazards, self.t, mass, starts, dropped)
+            self.restart(place)
+            self.size = max(self.size, place + 1)
+
+    def update(self, event: Event) -> None:
+        """Update the beliefs of all starts."""
+        # Snapshots share the beliefs: change copies of them.
+        self._beliefs = {i: self._beliefs[i].copy() for i in range(self.size)}
+        for belief in self._beliefs.values():
             belief.observe(*event)
-        self._beliefs = learned
 
     def restart(self, place: int) -> None:
         """Begin a new segment with the prior."""
         self._beliefs[place] = self.prior.copy()
 
-    def save_places(self, size: int) -> Arrays:
-        """Return the beliefs of the first `size` places as named arrays."""
-        saved = ((i, self._beliefs[i].save()) for i in range(size))
-        return {f"{i}/{name}": v for i, arrays in saved for name, v in arrays.items()}
+    def probabilities(self) -> FloatArray:
+        """P(s | past) of the starts."""
+        mass = self.weights.mass[: self.size]
+        return np.asarray(mass / mass.sum())
 
-    def load_places(self, size: int, arrays: Arrays) -> None:
-        """Restore what `save_places` returned."""
-        self._beliefs = {i: self.prior.copy() for i in range(size)}
-        for i, belief in self._beliefs.items():
-            belief.load(part_of(arrays, f"{i}/"))
+    def snapshot(self) -> Snapshot:
+        """Return a copy of the state, for `restore`."""
+        arrays = [v.copy() for v in (*self.weights[:5], *self.arrays.values())]
+        return Snapshot(self.t, self.size, arrays, self._beliefs.copy())
+
+    def restore(self, saved: Snapshot) -> None:
+        """Go back to a snapshot."""
+        self.t, self.size, arrays, beliefs = saved
+        for now, before in zip((*self.weights[:5], *self.arrays.values()), arrays, strict=True):
+            now[...] = before
+        self._beliefs = beliefs.copy()
+
+    def _used(self, saved: Snapshot) -> Arrays:
+        """Return the used places of the arrays, by the names under which they are saved."""
+        n, (w, mass, starts, dropped, log_evidence, *arrays) = saved.size, saved.arrays
+        weights = {"weights": w[:, :n], "mass": mass[:n], "starts": starts[:n], "dropped": dropped}
+        places = {f"segments/{k}": v[:n] for k, v in zip(self.arrays, arrays, strict=True)}
+        return weights | {"log_evidence": log_evidence} | places
+
+    def save(self, saved: Snapshot | None = None) -> Arrays:
+        """Return the state, or that of a snapshot, as named arrays."""
+        saved = self.snapshot() if saved is None else saved
+        arrays = {name: v.copy() for name, v in self._used(saved).items()}
+        for i, belief in saved.beliefs.items():
+            arrays |= with_prefix(f"segments/{i}/", belief.save())
+        return arrays | {"time": np.array(saved.t)}
+
+    def read(self, arrays: Arrays) -> Snapshot:
+        """Return what `save` saved, for the same hazards and at most as many starts."""
+        arrays = SavedArrays(arrays)
+        size, most = np.size(arrays["starts"]), len(self.weights.mass)
+        if not 1 <= size <= most:
+            raise IncompatibleState(
+                f"the saved state has {size} starts: expected 1 to `starts`, which is {most}"
+            )
+        t = int(checked_array(arrays, "time", np.int64, ()))
+        beliefs = {i: self.prior.copy() for i in range(size if self._beliefs else 0)}
+        for i, belief in beliefs.items():
+            belief.load(part_of(arrays, f"segments/{i}/"))
+        saved = self.snapshot()._replace(t=t, size=size, beliefs=beliefs)
+        for name, v in self._used(saved).items():
+            v[...] = checked_array(arrays, name, v.dtype, v.shape)
+        return saved
 
 
 class ArraySegments(Segments):
     """Segments whose posteriors are parts of a few arrays, for compiled kernels.
 
     The method `use_arrays` of a belief makes it use the given arrays as its posterior.
-    `prior_arrays` are these arrays of the prior.
     """
 
-    saved_fields = declare(
-        # Beliefs are views: in a copy they would be arrays that no longer learn.
-        Cache("_beliefs", lambda _: {}),
-        Copied("arrays", nested=True),
-        Copied("p"),
-    )
+    # In a copy the views would be arrays that no longer learn.
+    saved_fields = declare(Cache("_views", lambda _: {}))
 
-    def __init__(self, prior: Any, starts: int, **prior_arrays: FloatArray) -> None:
-        super().__init__(prior, starts)
-        self._prior_arrays = prior_arrays
+    def __init__(self, *arguments: Any, **arrays: Any) -> None:
+        super().__init__(*arguments, **arrays)
         self._beliefs = {}
-        self.arrays: Arrays = {name: np.stack([v] * starts) for name, v in prior_arrays.items()}
-        self.p = np.empty(starts)
-
-    def attach(self, belief: Any, *parts: FloatArray) -> None:
-        """Make the belief use these arrays as its posterior."""
-        belief.use_arrays(*parts)
+        #: Beliefs that use the arrays, by place.
+        self._views = dict[int, Any]()
 
     def belief(self, place: int) -> Any:
         """Return the belief of a place: a view of the arrays."""
-        if place not in self._beliefs:
-            self._beliefs[place] = self.prior.copy()
-            self.attach(self._beliefs[place], *(v[place] for v in self.arrays.values()))
-        return self._beliefs[place]
+        if place not in self._views:
+            self._views[place] = self.prior.copy()
+        # Each time: what the belief has derived from the arrays may be out of date.
+        self._views[place].use_arrays(*(v[place] for v in self.arrays.values()))
+        return self._views[place]
 
     def restart(self, place: int) -> None:
         """Begin a new segment with the prior."""
-        for name, prior in self._prior_arrays.items():
-            self.arrays[name][place] = prior
-
-    def save_places(self, size: int) -> Arrays:
-        """Return the arrays of the first `size` places."""
-        return {name: v[:size].copy() for name, v in self.arrays.items()}
-
-    def load_places(self, size: int, arrays: Arrays) -> None:
-        """Restore what `save_places` returned."""
-        saved = SavedArrays(arrays)
-        for name, v in self.arrays.items():
-            v[:size] = checked_array(saved, name, v.dtype, (size, *v.shape[1:]))
-
-
-class State(Saved):
-    """The posterior at one time: weights of hazards and starts, and the beliefs of the segments.
-
-    The arrays `w` [hazard, place], `mass` [place] and `starts` [place] have room for all places.
-    The first `size` places are used, and only these are saved.
-    """
-
-    saved_fields = declare(
-        *map(Copied, ("w", "mass", "starts", "dropped", "log_evidence", "segments"))
-    )
-
-    def __init__(self, segments: Segments, hazards: FloatArray, weights: FloatArray) -> None:
-        self.segments, self.hazards = segments, hazards
-        self.size, self.t = 1, 0
-        self.w, self.mass = np.zeros((len(hazards), segments.starts)), np.zeros(segments.starts)
-        self.w[:, 0], self.mass[0] = weights, 1.0
-        self.starts: IntArray = np.zeros(segments.starts, np.int64)
-        #: The probability of the starts that were dropped at the last step, and at all steps.
-        self.dropped = np.zeros(2)
-        #: ln P(observations), given the belief of a new segment.
-        self.log_evidence = np.zeros(1)
-
-    def observe(self, event: Event | None) -> None:
-        """Condition on an event, if there is one, and go to the next time."""
-        if event is not None:
-            p, log_scale = self.segments.likelihoods(self.mass[: self.size], event)
-            self.segments.learn(self.size, event)
-            self.log_evidence[0] += kernels.changes.condition(self.w, self.size, p) + log_scale
-        self.t += 1
-        place = kernels.changes.change(
-            self.w, self.size, self.hazards, self.t, self.mass, self.starts, self.dropped
-        )
-        self.segments.restart(place)
-        self.size = max(self.size, place + 1)
-
-    def probabilities(self) -> FloatArray:
-        """P(s | past) of the starts."""
-        mass = self.mass[: self.size]
-        return np.asarray(mass / mass.sum())
-
-    def save(self) -> Arrays:
-        """Return the used places as named arrays."""
-        used = {"weights": self.w, "mass": self.mass, "starts": self.starts}
-        arrays = {name: array[..., : self.size].copy() for name, array in used.items()}
-        arrays |= {"time": np.array(self.t), "dropped": self.dropped.copy()}
-        arrays["log_evidence"] = self.log_evidence.copy()
-        return arrays | with_prefix("segments/", self.segments.save_places(self.size))
-
-    def load(self, arrays: Arrays) -> None:
-        """Restore what `save` returned, for the same hazards and at most as many starts."""
-        arrays = SavedArrays(arrays)
-        size, most = np.size(arrays["starts"]), len(self.mass)
-        if not 1 <= size <= most:
-            raise IncompatibleState(
-                f"the saved state has {size} starts: expected 1 to `starts`, which is {most}"
-            )
-        new = self.copy()
-        for name, array in (("weights", new.w), ("mass", new.mass), ("starts", new.starts)):
-            array[..., :size] = checked_array(arrays, name, array.dtype, (*array.shape[:-1], size))
-            array[..., size:] = 0
-        new.t = int(checked_array(arrays, "time", np.int64, ()))
-        new.dropped[:] = checked_array(arrays, "dropped", np.float64, (2,))
-        new.log_evidence[:] = checked_array(arrays, "log_evidence", np.float64, (1,))
-        new.segments.load_places(size, part_of(arrays, "segments/"))
-        new.size = size
-        vars(self).update(vars(new))
+        for v in self.arrays.values():
+            v[place] = v[-1]
 
 
 class DecisionClock(Saved):
@@ -273,18 +269,19 @@ class ChangePointBelief(DecisionClock):
     format_name: ClassVar[str] = "ChangePointBelief"
     #: A saved belief is the start of the window and its events, from which `load` continues.
     saved_fields = declare(
-        ArrayGroup("saved/", lambda belief: belief.window_start),
+        ArrayGroup("saved/", lambda belief: belief._state.save(belief.window_start)),
         FixedPart("prior/", "prior"),
         Part("drawn_from/", "_drawn_from", blank=lambda belief: belief.prior.copy()),
         Fixed(
             "settings",
-            lambda belief: np.array([*belief._state.hazards, belief.most_starts, belief.window]),
+            lambda belief: np.array(
+                [*belief._state.weights.hazards, belief.most_starts, belief.window]
+            ),
             setting="hazards, starts and window",
         ),
         Array("waiting", lambda b: np.array(b.open_decisions, np.int64), shape=(None,)),
         Plain("events", "_events", what="the window of answers", copied=True),
-        Copied("_saved"),
-        Copied("_state"),
+        *map(Copied, ("_saved", "_waiting", "_state")),
     )
 
     def __init__(
@@ -300,16 +297,15 @@ class ChangePointBelief(DecisionClock):
         if (h == 1.0).any():
             raise InvalidTable(f"hazards={hazards!r}: expected probabilities below 1")
         self.prior, self.window = belief, as_integer("window", window, 1)
-        segments = self.segments(as_integer("starts", starts, 2))
-        self._hazard_prior = weights
-        self._state = State(segments, h, weights / weights.sum())
-        self._waiting = frozenset[int]()
+        self._hazard_prior, most = weights, as_integer("starts", starts, 2)
+        self._state = self.segments()(belief, h, weights / weights.sum(), most)
+        self._waiting = set[int]()
         self._drawn_from: Any = None  # the belief that has drawn the last mode
-        #: States at earlier times, as arrays, and all events since the first of them.
-        self._saved, self._events = [self._state.save()], list[Event | None]()
+        #: States at earlier times, and all events since the first of them.
+        self._saved, self._events = [self._state.snapshot()], list[Event | None]()
 
-    def segments(self, starts: int) -> Segments:
-        """Return the beliefs of all starts; subclasses may use compiled ones."""
+    def segments(self) -> type[Segments]:
+        """Return the class of the beliefs of all starts; subclasses may use compiled ones."""
         if getattr(self.prior, "learns_scale", False):
             raise MissingCapability(
                 f"{self.prior!r} learns its scale, which every new segment would forget: use "
@@ -320,12 +316,12 @@ class ChangePointBelief(DecisionClock):
                 raise MissingCapability(
                     f"{self.prior!r} cannot change: it has no {method}(x, a, o)"
                 )
-        return Segments(self.prior, starts)
+        return Segments
 
     @property
     def most_starts(self) -> int:
         """The largest number of starts."""
-        return self._state.segments.starts
+        return len(self._state.weights.mass)
 
     # -- time --------------------------------------------------------------------------------
 
@@ -342,11 +338,11 @@ class ChangePointBelief(DecisionClock):
     def begin(self) -> None:
         """Begin a decision. If the one before has no answer yet, time goes on without it."""
         self._pass_over()
-        self._waiting |= {self.decision}
+        self._waiting.add(self._state.t)
 
     def _pass_over(self) -> None:
         """Go on without the answer to the current decision, if it was begun; it stays open."""
-        if self.decision in self._waiting:
+        if self._state.t in self._waiting:
             self._close(None)
 
     def _event(self, x: Any, a: Any, o: Any) -> Event:
@@ -354,72 +350,108 @@ class ChangePointBelief(DecisionClock):
         event: Event = self.prior.plain_event(x, a, o)
         return event
 
-    def _answer_current(self, event: Event | None) -> None:
-        """Close the current decision, or a new one, with this answer; None if it is lost."""
-        n = self.decision
-        if self._waiting and n not in self._waiting:
+    def take_event(self, event: Event | None, decision: int | None = None) -> None:
+        """Learn the event of a decision, by default the current one; None: its answer is lost."""
+        now, first = self._state.t, self.window_start.t
+        n = now if decision is None else decision
+        is_late = decision is not None and (n != now or n not in self._waiting)
+        if is_late:
+            self._require_open(n)
+        elif self._waiting and n not in self._waiting:
             still_open = ", ".join(map(str, self.open_decisions))
             raise BadEvidence(
                 f"no decision was made since the last observation, and earlier decisions are open "
                 f"({still_open}): pass decision=NUMBER to say which one is meant"
             )
-        self._close(event)
-        self._waiting -= {n}
+        try:
+            if not is_late:
+                self._close(event)
+            elif event is not None:
+                self._events[n - first] = event
+                if event:
+                    self._replay(n)
+        except BaseException:
+            if is_late:
+                self._events[n - first] = None
+            self._go_back()
+            raise
+        self._waiting.discard(n)
 
-    def take_event(self, event: Event | None, decision: int | None = None) -> None:
-        """Learn the event of a decision, by default the current one; None: its answer is lost."""
-        n, now = decision, self.decision
-        if n is None or (n == now and n in self._waiting):
-            self._answer_current(event)
-            return
+    def _go_back(self) -> None:
+        """Compute the state again after an error: that of all events."""
+        saved = self._saved[-1]
+        self._state.restore(saved)
+        self._state.learn(self._events[saved.t - self.window_start.t :])
+
+    def _require_open(self, n: int) -> None:
+        """Raise an error unless decision n was made, is recent enough, and has no answer."""
+        now = self._state.t
         if not 0 <= n < now:
             raise BadEvidence(
                 f"decision {n} has not been made: the next decision is {now}. Read "
                 "`belief.decision` after the action and before its observation"
             )
-        first = int(self._saved[0]["time"])
-        if n < max(now - self.window, first):
+        if n < max(now - self.window, self.window_start.t):
             raise TooLate(
                 f"the answer to decision {n} comes {now - n} decisions late: this belief accepts "
                 f"answers up to {self.window} decisions late; set `window`"
             )
         if self.has_answer(n):
             raise BadEvidence(f"decision {n} has an answer already: give each decision one answer")
-        if event is not None:
-            events = [*self._events]
-            events[n - first] = event
-            self._replay(self._saved[0], events)
-        self._waiting -= {n}
 
     def has_answer(self, decision: int) -> bool:
         """Whether a decision of the window has an answer."""
-        n = decision - int(self._saved[0]["time"])
+        n = decision - self.window_start.t
         return 0 <= n < len(self._events) and self._events[n] is not None
 
     def _close(self, event: Event | None) -> None:
         """Go to the next decision."""
-        self._state.observe(event)
+        state, saved, window = self._state, self._saved, self.window
+        if event is None and saved[-1].t < state.t:  # the answer may come late
+            saved.append(state.snapshot())
+            if len(saved) > 4 * window.bit_length():
+                self._thin_out()
+        state.learn((event,))
         self._events.append(event)
-        self._save_window()
+        self._waiting.discard(state.t - 1 - window)
+        if state.t % window == 0:
+            self._save_window()
+
+    def _thin_out(self) -> None:
+        """Drop snapshots; a late answer still repeats at most twice as many decisions as needed."""
+        saved, now = self._saved, self._state.t + 1
+        for i in range(len(saved) - 2, 0, -1):
+            is_near = now - saved[i - 1].t <= 2 * (now - saved[i + 1].t)
+            if is_near and saved[i].t % self.window:
+                del saved[i]
 
     def _save_window(self) -> None:
-        """Save the state every `window` steps, and drop what is too old."""
-        if self._waiting:
-            self._waiting = frozenset(n for n in self._waiting if n >= self.decision - self.window)
-        if self._state.t - self._saved[-1]["time"] >= self.window:
-            self._saved.append(self._state.save())
-        if len(self._saved) > 2:
-            del self._events[: int(self._saved[1]["time"] - self._saved[0]["time"])]
-            del self._saved[0]
+        """Save the state every `window` decisions, and drop what is older than the one before."""
+        self._saved.append(self._state.snapshot())
+        start = self._state.t - self.window
+        if self.window_start.t < start:
+            del self._events[: start - self.window_start.t]
+            self._saved = [saved for saved in self._saved if saved.t >= start]
 
-    def _replay(self, saved: Arrays, events: list[Event | None]) -> None:
-        """Start from a saved state and repeat the events. An error changes nothing."""
-        trial = self.copy()
-        trial._saved, trial._events = [saved], []
-        trial._state.load(saved)
-        for event in events:
-            trial._close(event)
-        self._state, self._saved, self._events = trial._state, trial._saved, trial._events
+    def _replay(self, n: int) -> None:
+        """Compute the state again from decision n on, whose answer has come."""
+        state, window, first = self._state, self.window, self.window_start.t
+        events, now = self._events, first + len(self._events)
+        i = bisect_right(self._saved, n, key=attrgetter("t")) - 1
+        t = self._saved[i].t
+        state.restore(self._saved[i])
+        # A snapshot that was taken for decision n makes room for one of the next open decision.
+        is_free = t == n and t % window > 0
+        saved = self._saved[: i + (not is_free)]
+        while t < now:
+            after = t + 1 if is_free else now + 1 - (now + 1 - t) // 2
+            stop = next((m for m in range(after, now) if events[m - first] is None), now)
+            stop, is_free = min(stop, t - t % window + window), False
+            state.learn(events[t - first : stop - first])
+            if stop < now or stop % window == 0:
+                saved.append(state.snapshot())
+            t = stop
+        self._saved = saved
 
     # -- drawing -------------------------------------------------------------------------------
 
@@ -431,8 +463,9 @@ class ChangePointBelief(DecisionClock):
     def _draw_segment(self, rng: StreamLike) -> Any:
         """Draw a start and return the belief of its segment."""
         state = self._state
-        place = kernels.changes.draw_start(state.mass, state.size, state_of(rng))
-        return state.segments.belief(place)
+        return state.belief(
+            kernels.changes.draw_start(state.weights.mass, state.size, state_of(rng))
+        )
 
     def last(self) -> Any:
         """Return the mode drawn last."""
@@ -447,39 +480,46 @@ class ChangePointBelief(DecisionClock):
     def starts(self) -> dict[int, float]:
         """P(s | âo_<t): the probability that the current segment began at decision s."""
         state = self._state
-        used = state.starts[: state.size].tolist()  # places are reused: not in the order of time
+        used = state.weights.starts[
+            : state.size
+        ].tolist()  # places are reused: not in the order of time
         return dict(sorted(zip(used, state.probabilities().tolist(), strict=True)))
 
     def hazards(self) -> dict[float, float]:
         """P(h | âo_<t) for each hazard rate of the grid."""
-        w = self._state.w[:, : self._state.size].sum(1)
-        return dict(zip(self._state.hazards.tolist(), (w / w.sum()).tolist(), strict=True))
+        weights = self._state.weights
+        w = weights.w[:, : self._state.size].sum(1)
+        return dict(zip(weights.hazards.tolist(), (w / w.sum()).tolist(), strict=True))
 
     @property
     def log_evidence(self) -> float:
         """ln P(o_<t | â_<t): the sum of the log predictive densities of all observations."""
-        return float(self._state.log_evidence[0])
+        return float(self._state.weights.log_evidence[0])
 
     @property
-    def window_start(self) -> Arrays:
+    def window_start(self) -> Snapshot:
         """The oldest saved state, at which the window begins; no later answer changes it."""
         return self._saved[0]
 
     @property
+    def window_evidence(self) -> float:
+        """`log_evidence` when the window began."""
+        return float(self._saved[0].arrays[4][0])
+
+    @property
     def dropped(self) -> float:
         """The probability of the start dropped at the last step, which the nearest start took."""
-        return float(self._state.dropped[0])
+        return float(self._state.weights.dropped[0])
 
     @property
     def total_dropped(self) -> float:
         """The sum of `dropped` over all steps."""
-        return float(self._state.dropped[1])
+        return float(self._state.weights.dropped[1])
 
     def log_predictive(self, x: Any, a: Any, o: Any) -> float:
         """ln P(o | âo_<t â_t); a density if observations are continuous."""
-        state = self._state
-        p, log_scale = state.segments.likelihoods(state.mass[: state.size], self._event(x, a, o))
-        return math.log(float(p @ state.probabilities())) + log_scale
+        p, log_scale = self._state.likelihoods(self._event(x, a, o))
+        return math.log(float(p @ self._state.probabilities())) + log_scale
 
     def observed_part(self, o: Any) -> Any:
         """Return the part of o that the static belief predicts."""
@@ -505,9 +545,9 @@ class ChangePointBelief(DecisionClock):
 
         Starts with a total probability below 1e-15 are left out.
         """
-        p, segments = self._state.probabilities(), self._state.segments
+        p = self._state.probabilities()
         starts = np.flatnonzero(p > 1e-15 / len(p)).tolist()
-        return [(float(p[place]), segments.belief(place)) for place in starts]
+        return [(float(p[place]), self._state.belief(place)) for place in starts]
 
     # -- saving and copying ----------------------------------------------------------------------
 
@@ -519,8 +559,11 @@ class ChangePointBelief(DecisionClock):
         )
 
     def _check_state(self, new: SimpleNamespace) -> None:
-        trial = self.copy()
-        trial._replay(new.saved, new._events)
+        trial, start = self.copy(), self._state.read(new.saved)
+        if start.t < 0 or start.t % self.window or len(new._events) >= 2 * self.window:
+            raise damaged(f"its window begins at {start.t} and has {len(new._events)} events")
+        trial._saved, trial._events = [start], new._events
+        trial._replay(start.t)
         for n in new.waiting.tolist():
             is_recent = max(0, trial.decision - self.window) <= n <= trial.decision
             if not is_recent:
@@ -530,8 +573,8 @@ class ChangePointBelief(DecisionClock):
                 )
             if trial.has_answer(n):
                 raise damaged(f"decision {n} is listed as open, but it has an answer")
-        new._waiting = frozenset(new.waiting.tolist())
-        new._state, new._saved, new._events = trial._state, trial._saved, trial._events
+        new._waiting = set(new.waiting.tolist())
+        new._state, new._saved = trial._state, trial._saved
 
     def __repr__(self) -> str:
         start, p = max(self.starts().items(), key=lambda item: item[1])

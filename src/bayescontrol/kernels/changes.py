@@ -37,24 +37,26 @@ TINY = 1e-290
 
 
 @leaf
-def condition(w: FloatArray, size: int, p: FloatArray) -> float:
+def condition(w: FloatArray, mass: FloatArray, size: int, p: FloatArray) -> float:
     """Multiply the weights of `size` starts by their likelihoods p; return ln Σ p w.
+
+    `mass[i]` is Σ_j w[j, i] before, and p_i times as much afterwards; p becomes p / Σ p w.
 
     >>> import numpy as np
     >>> w = np.array([[0.5, 0.5]])
-    >>> log_evidence = condition(w, 2, np.array([0.9, 0.3]))
+    >>> log_evidence = condition(w, w[0].copy(), 2, np.array([0.9, 0.3]))
     >>> w.round(12).tolist(), round(exp(log_evidence), 12)
     ([[0.75, 0.25]], 0.6)
     """
-    before, after = 0.0, 0.0
+    before = mass[:size].sum()
+    for i in range(size):
+        mass[i] *= p[i]
+    after = mass[:size].sum()
+    for i in range(size):
+        p[i] = p[i] / after if mass[i] > 0.0 else 0.0  # the quotient may be ∞ without mass
     for j in range(w.shape[0]):
         for i in range(size):
-            before += w[j, i]
             w[j, i] *= p[i]
-            after += w[j, i]
-    for j in range(w.shape[0]):
-        for i in range(size):
-            w[j, i] /= after
     return log(after / before)
 
 
@@ -71,6 +73,7 @@ def _free_place(w: FloatArray, mass: FloatArray, starts: IntArray, dropped: Floa
     mass[nearest] += mass[place]
     for j in range(w.shape[0]):
         w[j, nearest] += w[j, place]
+        w[j, place] = 0.0
     return place
 
 
@@ -106,12 +109,8 @@ def change(
         place = _free_place(w, mass, starts, dropped)
     mass[place], starts[place] = 0.0, t
     for j in range(w.shape[0]):
-        total = 0.0
-        for i in range(size):
-            if i != place:
-                total += w[j, i]
         # The w of the old starts are multiplied by 1 - h_j already.
-        w[j, place] = hazards[j] / (1.0 - hazards[j]) * total
+        w[j, place] = hazards[j] / (1.0 - hazards[j]) * w[j, :size].sum()
         mass[place] += w[j, place]
     return place
 
@@ -125,10 +124,7 @@ def draw_start(mass: FloatArray, size: int, rng_state: UIntArray) -> int:
     >>> draw_start(np.array([0.0, 1.0]), 2, Stream(0).state)
     1
     """
-    total = 0.0
-    for i in range(size):
-        total += mass[i]
-    u = uniform(rng_state) * total
+    u = uniform(rng_state) * mass[:size].sum()
     last = 0
     for i in range(size):
         u -= mass[i]
@@ -176,22 +172,6 @@ def arm_likelihoods(
     for i in range(size):
         p[i] = log_predictive(kind, constants, rows[i, a], r)
     return _scale(p, size, mass)
-
-
-@leaf
-def learn_arm(
-    kind: int, constants: FloatArray, rows: FloatArray, size: int, a: int, r: float
-) -> None:
-    """Update the posterior of arm a in each of the first `size` segments.
-
-    >>> import numpy as np
-    >>> rows = np.ones((2, 1, 2))
-    >>> learn_arm(BERNOULLI, np.empty(0), rows, 1, 0, 1.0)
-    >>> rows.tolist()
-    [[[2.0, 1.0]], [[1.0, 1.0]]]
-    """
-    for i in range(size):
-        learn(kind, constants, rows[i, a], r)
 
 
 @leaf
@@ -268,19 +248,76 @@ def learn_systems(
 
 
 class StartArrays(NamedTuple):
-    """The weights w[j, i] of hazard j and start i, what is derived from them, and the prior."""
+    """The weights w[j, i] of hazard j and start i, and what is derived from them."""
 
     w: FloatArray
     mass: FloatArray
     starts: IntArray
     dropped: FloatArray
-    hazards: FloatArray
-    #: Scratch: the likelihood of a reward under each start.
-    likelihoods: FloatArray
-    #: The posterior rows of the arms in a new segment.
-    prior: FloatArray
     #: ln P(rewards), one number.
     log_evidence: FloatArray
+    hazards: FloatArray
+    #: Scratch: the likelihood of a reward under each start.
+    p: FloatArray
+
+
+@leaf
+def draw_arm(
+    kind: int, constants: FloatArray, rows: FloatArray, active: IntArray, drawn: FloatArray,
+    mass: FloatArray, size: int, rng_state: UIntArray,
+) -> int:  # fmt: skip
+    """Draw a start, then an action of its arms `rows[i]`; `drawn` is scratch.
+
+    >>> import numpy as np
+    >>> from bayescontrol.seeding import Stream
+    >>> rows, mass = np.array([[[9.0, 1e9], [1e9, 9.0]]]), np.ones(1)
+    >>> constants, state = np.empty(0), Stream(0).state
+    >>> draw_arm(BERNOULLI, constants, rows, np.arange(2), np.empty(2), mass, 1, state)
+    1
+    """
+    i = draw_start(mass, size, rng_state)
+    return draw_action(kind, constants, rows[i], active, drawn, rng_state)
+
+
+@leaf
+def learn_rewards(
+    kind: int, constants: FloatArray, rows: FloatArray, size: int, t: int, arms: IntArray,
+    rewards: FloatArray, w: FloatArray, mass: FloatArray, starts: IntArray, dropped: FloatArray,
+    log_evidence: FloatArray, hazards: FloatArray, p: FloatArray,
+) -> int:  # fmt: skip
+    """Learn the rewards of these arms one by one; an arm below 0 stands for a step without reward.
+
+    The last arrays are those of `StartArrays`, one by one: to pass a tuple takes longer.
+    `t` is the time of the first step, at which `size` places are taken. The last of the `rows` are
+    the prior of a new segment. Return how many steps were learned: less than all if the next reward
+    is too large for the posterior, which is then useless.
+
+    >>> import numpy as np
+    >>> rows, w, mass = np.ones((3, 1, 2)), np.array([[1.0, 0.0]]), np.array([1.0, 0.0])
+    >>> segments = StartArrays(w, mass, np.zeros(2, np.int64), np.zeros(2), np.zeros(1),
+    ...                        np.array([0.25]), np.empty(2))
+    >>> learn_rewards(BERNOULLI, np.empty(0), rows, 1, 0, np.array([0]), np.ones(1), *segments)
+    1
+    >>> mass.tolist(), rows[:, 0].tolist()
+    ([0.75, 0.25], [[2.0, 1.0], [1.0, 1.0], [1.0, 1.0]])
+    """
+    for k in range(arms.size):
+        a, r, used = arms[k], rewards[k], min(size + k, mass.size)
+        if a >= 0:
+            log_scale = arm_likelihoods(kind, constants, rows, used, a, r, mass, p)
+            is_too_large = False
+            for i in range(used):
+                learn(kind, constants, rows[i, a], r)
+                for c in range(rows.shape[2]):
+                    is_too_large |= not abs(rows[i, a, c]) < math.inf
+            if is_too_large:
+                return k
+            log_evidence[0] += condition(w, mass, used, p) + log_scale
+        place = change(w, used, hazards, t + k + 1, mass, starts, dropped)
+        for j in range(rows.shape[1]):
+            for c in range(rows.shape[2]):
+                rows[place, j, c] = rows[-1, j, c]
+    return int(arms.size)
 
 
 @leaf
@@ -288,38 +325,35 @@ def interact_arms(
     arms: ArmRows, segments: StartArrays, size: int, t0: int, truth: FloatArray, streams: Streams,
     actions: IntArray, rewards: FloatArray,
 ) -> int:  # fmt: skip
-    """Run the control rule over arms that change together; return the number of places taken.
+    """Run the control rule over arms that change together; return how many steps were learned.
 
-    Fills `actions` and `rewards`. `t0` is the time of the first step. `arms.rows[i, a]` is the
-    posterior row of arm a if start i is the right one.
+    Fills `actions` and `rewards`. Stops before a reward that is too large for the posterior.
+    `t0` is the time of the first step, at which `size` places are taken. `arms.rows[i, a]` is the
+    posterior row of arm a if start i is the right one; the last rows are those of a new segment.
 
     >>> import numpy as np
     >>> from bayescontrol.seeding import Stream
-    >>> w, mass, prior = np.array([[1.0, 0.0, 0.0]]), np.array([1.0, 0.0, 0.0]), np.ones((2, 2))
-    >>> actions, rewards, starts = np.empty(50, np.int64), np.empty(50), np.zeros(3, np.int64)
-    >>> arms = ArmRows(BERNOULLI, np.empty(0), np.ones((3, 2, 2)), np.arange(2), np.empty(2))
-    >>> dropped, hazards = np.zeros(2), np.array([0.01])
-    >>> segments = StartArrays(w, mass, starts, dropped, hazards, np.empty(3), prior, np.zeros(1))
+    >>> w, mass, starts = np.array([[1.0, 0.0, 0.0]]), np.array([1.0, 0.0, 0.0]), np.zeros(3, int)
+    >>> actions, rewards = np.empty(50, np.int64), np.empty(50)
+    >>> arms = ArmRows(BERNOULLI, np.empty(0), np.ones((4, 2, 2)), np.arange(2), np.empty(2))
+    >>> segments = StartArrays(w, mass, starts, np.zeros(2), np.zeros(1), np.array([0.01]),
+    ...                        np.empty(3))
     >>> streams = Streams(Stream(1).state, Stream(2).state)
     >>> interact_arms(arms, segments, 1, 0, np.array([[0.0], [1.0]]), streams, actions, rewards)
-    3
+    50
     >>> bool((rewards == actions).all())
     True
     """
     kind, constants, rows, active, drawn = arms
-    w, mass, starts, dropped, hazards, likelihoods, prior, log_evidence = segments
+    w, mass, starts, dropped, log_evidence, hazards, likelihoods = segments
     p, q = streams
     for t in range(actions.size):
-        i = draw_start(mass, size, p)
-        a = draw_action(kind, constants, rows[i], active, drawn, p)
-        r = respond(kind, constants, truth[a], q)
-        log_scale = arm_likelihoods(kind, constants, rows, size, a, r, mass, likelihoods)
-        learn_arm(kind, constants, rows, size, a, r)
-        log_evidence[0] += condition(w, size, likelihoods) + log_scale
-        place = change(w, size, hazards, t0 + t + 1, mass, starts, dropped)
-        for k in range(len(prior)):
-            for c in range(prior.shape[1]):
-                rows[place, k, c] = prior[k, c]
-        size = max(size, place + 1)
-        actions[t], rewards[t] = a, r
-    return size
+        used, now = min(size + t, mass.size), slice(t, t + 1)
+        a = draw_arm(kind, constants, rows, active, drawn, mass, used, p)
+        actions[t], rewards[t] = a, respond(kind, constants, truth[a], q)
+        if not learn_rewards(
+            kind, constants, rows, used, t0 + t, actions[now], rewards[now], w, mass, starts,
+            dropped, log_evidence, hazards, likelihoods,
+        ):  # fmt: skip
+            return t
+    return int(actions.size)

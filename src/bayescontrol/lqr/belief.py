@@ -179,6 +179,10 @@ class SystemBelief(SystemRegression):
         v, u, y, _ = self._event(x, a, o)
         return v.tolist(), u.tolist(), y.tolist()
 
+    def use_arrays(self, F: FloatArray, count: float) -> None:
+        """Use this factor, an array that others may change, of `count` observations."""
+        self.F, self.count = F, int(count)
+
     def sample(self, rng: StreamLike) -> LinearMode:
         """Draw A, B (and W, Q, R) from the posterior until the system has a stabilising gain.
 
@@ -369,41 +373,31 @@ class SystemBelief(SystemRegression):
 class SystemSegments(ArraySegments):
     """The factors F of the regressions and their numbers of observations, for each start."""
 
-    def __init__(self, prior: SystemBelief, starts: int) -> None:
-        super().__init__(prior, starts, factor=prior.F.copy(), count=np.array(float(prior.count)))
+    def __init__(self, prior: SystemBelief, *arguments: Any) -> None:
+        super().__init__(prior, *arguments, factor=prior.F, count=np.array(float(prior.count)))
         self._V, self._nu0 = prior.noise_factor, prior.nu - prior.count
 
-    def attach(self, belief: SystemBelief, *parts: FloatArray) -> None:
-        """Make the belief use this factor."""
-        belief.F = parts[0]
-
-    def belief(self, place: int) -> SystemBelief:
-        """Return the belief of a place: a view of the arrays."""
-        belief: SystemBelief = super().belief(place)
-        belief.count = int(self.arrays["count"][place])
-        return belief
-
-    def likelihoods(self, mass: FloatArray, event: Event) -> tuple[FloatArray, float]:
-        """Return P(y | segment) / scale of the starts with these masses, and ln of the scale."""
+    def likelihoods(self, event: Event) -> tuple[FloatArray, float]:
+        """Return P(y | segment) / scale of all starts, and ln of the scale."""
         x, u, y = map(np.array, event)
-        factors, belief = self.arrays["factor"], self.prior
+        factors, belief, weights = self.arrays["factor"], self.prior, self.weights
         if self._V is None:  # the kernel ignores V; any matrix will do
             V, nu = factors[0], self._nu0 + self.arrays["count"]
         else:
-            V, nu = self._V, np.zeros(len(mass))
+            V, nu = self._V, np.zeros(self.size)
         log_scale = kernels.changes.system_likelihoods(
-            factors, V, nu, len(mass), x, u, y, belief.row, belief.v, mass, self.p
+            factors, V, nu, self.size, x, u, y, belief.row, belief.v, weights.mass, weights.p
         )
-        return self.p[: len(mass)], log_scale
+        return weights.p[: self.size], log_scale
 
-    def learn(self, size: int, event: Event) -> None:
-        """Update the first `size` regressions."""
+    def update(self, event: Event) -> None:
+        """Update the regressions of all starts."""
         x, u, y = map(np.array, event)
         belief = self.prior
         kernels.changes.learn_systems(
-            self.arrays["factor"], size, x, u, y, belief.row, belief.v, belief.zero
+            self.arrays["factor"], self.size, x, u, y, belief.row, belief.v, belief.zero
         )
-        self.arrays["count"][:size] += 1.0
+        self.arrays["count"][: self.size] += 1.0
 
 
 class ChangingSystemBelief(ChangePointBelief):
@@ -419,9 +413,9 @@ class ChangingSystemBelief(ChangePointBelief):
     format_name: ClassVar[str] = "ChangingSystemBelief"
     posterior_measure: ClassVar[PosteriorMeasure | None] = SystemBelief.posterior_measure
 
-    def segments(self, starts: int) -> Segments:
-        """Return the regressions of all starts in arrays."""
-        return SystemSegments(self.prior, starts)
+    def segments(self) -> type[Segments]:
+        """Return the class of the regressions of all starts in arrays."""
+        return SystemSegments
 
     def posterior_summary(self) -> dict[str, dict[str, Any]]:
         """Return E[A], E[B] and the number of decisions."""
