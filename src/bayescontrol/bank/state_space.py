@@ -40,16 +40,6 @@ class Loop(NamedTuple):
     y_before: FloatArray
 
 
-class LimitedInput(NamedTuple):
-    """An input that has been validated and limited, as a vector, and as it was given."""
-
-    u: FloatArray
-    given: Any
-
-    def __repr__(self) -> str:
-        return repr(self.given)
-
-
 @dataclass
 class Signals:
     """The layout of the situation: an array [k, interval, u, setpoint, setpoint before, d, y]."""

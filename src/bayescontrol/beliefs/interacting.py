@@ -82,11 +82,17 @@ class InteractingBelief(SwitchingBelief[M]):
 
         The posterior is that of m_t: it is conditioned on o_t, and modes switch after this call.
         """
-        states = self._hypotheses.advanced_states(x, a, o)
-        flow = self._flow(self.posterior())  # P(m_t = i, m_{t+1} = j | âo_≤t)
+        states, v = self._hypotheses.advanced_states(x, a, o), self.posterior()
         if isinstance(self._hypotheses, ModeArrayQueries):  # one object, one state for all modes
-            self._hypotheses.states[0] = self._hypotheses.modes.mix(states[0], flow)
+            modes = self._hypotheses.modes
+            if self._table is not None:
+                self._hypotheses.states[0] = modes.mix(states[0], self._flow(v))
+            else:
+                (_, stays, leaves), _ = self._switch(v)
+                mixed = modes.mix_by_hazard(states[0], stays, leaves, self._prior)
+                self._hypotheses.states[0] = mixed
             return
+        flow = self._flow(v)  # P(m_t = i, m_{t+1} = j | âo_≤t)
         mixed = states[:]
         for j, p_next in enumerate(flow.sum(0)):  # P(m_{t+1} = j | âo_≤t)
             # Nothing to mix if j is ruled out or retired (0), or can only follow itself.
@@ -101,5 +107,5 @@ class InteractingBelief(SwitchingBelief[M]):
         """Return P(m_t = i, m_{t+1} = j | âo_≤t) as a table; v is P(m_t | âo_≤t)."""
         if self._table is not None:
             return np.asarray(v[:, None] * self._table)
-        stays, leaves = self._stays_and_leaves(v)
-        return np.asarray(np.diag(stays.sum(0)) + np.outer(leaves.sum(0), self._prior))
+        (_, stays, leaves), _ = self._switch(v)
+        return np.asarray(np.diag(stays) + np.outer(leaves, self._prior))
