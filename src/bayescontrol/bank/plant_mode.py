@@ -13,7 +13,6 @@ import math
 import warnings
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from operator import is_
 from typing import Any
 
 import numpy as np
@@ -42,7 +41,7 @@ from bayescontrol.errors import (
     UnknownAction,
     counted,
 )
-from bayescontrol.lqr.matrices import as_limits, as_matrix, as_start, as_vector, riccati
+from bayescontrol.lqr.matrices import LARGEST, as_limits, as_matrix, as_start, as_vector, riccati
 from bayescontrol.protocols import MISSING, SituatedState
 from bayescontrol.seeding import StreamLike, require_stream
 from bayescontrol.simulators.mode import require_function
@@ -76,8 +75,8 @@ class Filters:
         """Return the states of all filters after input a and output o; o may be `MISSING`."""
         last, self._last = self._last, None
         if last is not None:  # use the result of `log_likelihoods` if it had the same objects
-            arguments, states = last
-            if all(map(is_, arguments, (*xs, a, o))):
+            (x, s, last_a, last_o), states = last
+            if x is xs.x and s is xs.s and last_a is a and last_o is o:
                 return states
         return self.step_filter(xs, a, o)[1]
 
@@ -225,7 +224,7 @@ class FilterMode(Filters):
 
     def require_signals(self, x: Any) -> None:
         """Raise `BadSituation` if the situation does not hold the signals of the loop."""
-        if getattr(x, "shape", None) != (self.signals.size,):
+        if getattr(x, "shape", None) != self.signals.shape:
             raise BadSituation(f"situation {x!r} has no signals: use Bank(modes).agent()")
 
     def is_regular(self, interval: float) -> bool:
@@ -503,12 +502,12 @@ class FilterBank(Filters):
 
     def step_filter(self, xs: SituatedState, a: Any, o: Any) -> tuple[FloatArray, FloatArray]:
         """Return ln P(y | m, past, u) and the next states, one row per mode."""
-        first, (x, states), run = self._modes[0], xs, kernels.kalman
+        (x, states), first, run = xs, self._modes[0], kernels.kalman
         first.require_signals(x)
         u, y, interval = first.as_input(a), first.as_output(x, o), x.item(1)
         regular, missing = first.is_regular(interval), o is MISSING
         models = self._models(first.period if regular else interval)
-        new, log_p = np.empty_like(states), np.empty(len(states))
+        new, log_p = np.empty(states.shape), np.empty(len(states))
         may_be_steady = regular and not missing
         if not may_be_steady or not run.observe(
             models.T, models.log_det, states, x, u, *first.limits, y, new, log_p
@@ -580,7 +579,9 @@ class PlantWorld:
 
 def stacked(each: Sequence[tuple[Any, ...]]) -> Any:
     """Return `FilterModels`, from their parts for each mode."""
-    return kernels.kalman.FilterModels(*map(np.array, zip(*each, strict=True)))
+    F, H, W, V, nu, T, log_det, Sigma = zip(*each, strict=True)
+    F, H, W, V, Sigma = (np.stack(parts, axis=2) for parts in (F, H, W, V, Sigma))
+    return kernels.kalman.FilterModels(F, H, W, V, *map(np.array, (nu, T, log_det)), Sigma)
 
 
 def require_finite(is_finite: bool, u: FloatArray) -> None:
@@ -593,6 +594,8 @@ def _vector(value: Any, size: int, what: str) -> FloatArray:
     """Return a vector; a number is a vector of one. The values of an array are not checked."""
     if type(value) is np.ndarray and value.shape == (size,) and value.dtype == _FLOAT:
         return value
+    if size == 1 and type(value) is float and abs(value) <= LARGEST:  # the usual case, fast
+        return np.array([value])
     if size == 1 and isinstance(value, float | int | np.number | np.ndarray) and not np.ndim(value):
         value = np.array([value], np.float64)
     return as_vector(value, size, what)

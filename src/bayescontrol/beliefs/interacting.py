@@ -18,6 +18,7 @@ from bayescontrol._arrays import ArrayLike, FloatArray
 from bayescontrol._mode_queries import ModeArrayQueries, has, mode_label, require
 from bayescontrol.beliefs.finite import M
 from bayescontrol.beliefs.switching import SwitchingBelief
+from bayescontrol.beliefs.weights import Weights
 from bayescontrol.errors import MissingCapability
 from bayescontrol.protocols import Stateful, StateMixing
 
@@ -65,6 +66,8 @@ class InteractingBelief(SwitchingBelief[M]):
     """
 
     format_name: ClassVar[str] = "InteractingBelief"
+    #: The result of `_switch` in this step; `_advance_states` is called before `_predict`.
+    _switched: tuple[FloatArray, FloatArray]
 
     def _require_switchable(self, m: int, mode: Any) -> None:
         """Raise MissingCapability unless the mode has a private state that can be mixed."""
@@ -83,14 +86,16 @@ class InteractingBelief(SwitchingBelief[M]):
         The posterior is that of m_t: it is conditioned on o_t, and modes switch after this call.
         """
         states, v = self._hypotheses.advanced_states(x, a, o), self.posterior()
+        if self._table is None:
+            self._switched = self._switch(v)
         if isinstance(self._hypotheses, ModeArrayQueries):  # one object, one state for all modes
-            modes = self._hypotheses.modes
-            if self._table is not None:
-                self._hypotheses.states[0] = modes.mix(states[0], self._flow(v))
+            modes, s = self._hypotheses.modes, states[0]
+            if self._table is None:
+                (_, stays, leaves), _ = self._switched
+                s = modes.mix_by_hazard(s, stays, leaves, self._prior)
             else:
-                (_, stays, leaves), _ = self._switch(v)
-                mixed = modes.mix_by_hazard(states[0], stays, leaves, self._prior)
-                self._hypotheses.states[0] = mixed
+                s = modes.mix(s, self._flow(v))
+            self._hypotheses.states[0] = s
             return
         flow = self._flow(v)  # P(m_t = i, m_{t+1} = j | âo_≤t)
         mixed = states[:]
@@ -107,5 +112,11 @@ class InteractingBelief(SwitchingBelief[M]):
         """Return P(m_t = i, m_{t+1} = j | âo_≤t) as a table; v is P(m_t | âo_≤t)."""
         if self._table is not None:
             return np.asarray(v[:, None] * self._table)
-        (_, stays, leaves), _ = self._switch(v)
+        (_, stays, leaves), _ = self._switched
         return np.asarray(np.diag(stays) + np.outer(leaves, self._prior))
+
+    def _predict(self, current: Weights) -> Weights:
+        if self._table is not None:
+            return super()._predict(current)
+        (predicted, _, _), self._given = self._switched
+        return Weights(predicted)

@@ -22,7 +22,6 @@ import numpy as np
 from bayescontrol._arrays import FloatArray
 from bayescontrol.kernels._jit import jit, leaf
 from bayescontrol.kernels.elementary import HALF_LOG_2PI, log, log_gamma_function, log_one_plus
-from bayescontrol.kernels.regression import cholesky, solve_upper
 
 #: A filter is steady if no entry of its covariance differs from the stationary one by more than
 #: this, in units of the standard deviations.
@@ -32,18 +31,20 @@ STEADY = 1e-12
 class FilterModels(NamedTuple):
     """Models of M plants with n states, q inputs and disturbances, and p outputs.
 
+    The modes come last where the loops over them are vectorised.
+
     >>> FilterModels._fields[:4]
     ('F', 'H', 'W', 'V')
     """
 
-    F: FloatArray  #: (M, n, n + q), the matrices [A B]
-    H: FloatArray  #: (M, p, n + q), the matrices [C D]
-    W: FloatArray  #: (M, n, n), covariance of the process noise
-    V: FloatArray  #: (M, p, p), covariance of the sensor noise
+    F: FloatArray  #: (n, n + q, M), the matrices [A B]
+    H: FloatArray  #: (p, n + q, M), the matrices [C D]
+    W: FloatArray  #: (n, n, M), covariance of the process noise
+    V: FloatArray  #: (p, p, M), covariance of the sensor noise
     nu: FloatArray  #: (M,), degrees of freedom of Student noise; ∞ for Gaussian noise
     T: FloatArray  #: (M, n + q + p, 2 p + n), the step of the stationary filter, see `steady_step`
     log_det: FloatArray  #: (M,), ln det S of the stationary filter; NaN if it is never steady
-    Sigma: FloatArray  #: (M, n, n), the stationary Σ
+    Sigma: FloatArray  #: (n, n, M), the stationary Σ
 
 
 @leaf
@@ -149,69 +150,100 @@ def act(
 
 @leaf
 def product(A: FloatArray, B: FloatArray, out: FloatArray) -> None:
-    """Write A B, the same bits on every machine.
+    """Write A B for each of the matrices A[:, :, m] and B[:, :, m], the same bits on every machine.
+
+    Columns of A beyond the rows of B, and columns of B beyond those of `out`, are not used.
 
     >>> import numpy as np
-    >>> product(np.array([[1.0, 2.0]]), np.array([[3.0], [4.0]]), out := np.empty((1, 1)))
-    >>> out.tolist()
-    [[11.0]]
+    >>> A, B, out = np.array([[[1.0], [2.0]]]), np.array([[[3.0]], [[4.0]]]), np.empty((1, 1, 1))
+    >>> product(A, B, out)
+    >>> out.ravel().tolist()
+    [11.0]
     """
     for i in range(out.shape[0]):
         for j in range(out.shape[1]):
-            total = 0.0
-            for k in range(A.shape[1]):
-                total += A[i, k] * B[k, j]
-            out[i, j] = total
+            for m in range(out.shape[2]):
+                out[i, j, m] = 0.0
+            for k in range(B.shape[0]):
+                for m in range(out.shape[2]):
+                    out[i, j, m] += A[i, k, m] * B[k, j, m]
 
 
 @leaf
-def congruence(
-    A: FloatArray, S: FloatArray, scale: float, out: FloatArray, work: FloatArray
+def add_product_transposed(
+    scale: FloatArray, A: FloatArray, B: FloatArray, out: FloatArray, is_symmetric: bool
 ) -> None:
-    """Add scale · A S Aᵀ to `out`, for a symmetric S; the result is exactly symmetric.
+    """Add scale[m] · A Bᵀ to `out` for each m; columns of B beyond those of A are not used.
 
-    `work` has the shape of A.
+    If the product `is_symmetric`, the upper triangle is that of the lower one, to the last bit.
 
     >>> import numpy as np
-    >>> out = np.ones((1, 1))
-    >>> congruence(np.array([[1.0, 2.0]]), np.eye(2), 3.0, out, np.empty((1, 2)))
-    >>> out.tolist()
-    [[16.0]]
+    >>> A, out = np.array([[[1.0], [2.0]]]), np.ones((1, 1, 1))
+    >>> add_product_transposed(3 * np.ones(1), A, A, out, True)
+    >>> out.ravel().tolist()
+    [16.0]
     """
-    product(A, S, work)
-    for i in range(A.shape[0]):
-        for j in range(i + 1):
-            total = 0.0
+    for i in range(out.shape[0]):
+        for j in range(i + 1 if is_symmetric else out.shape[1]):
             for k in range(A.shape[1]):
-                total += work[i, k] * A[j, k]
-            out[i, j] += scale * total
-            out[j, i] = out[i, j]
+                for m in range(out.shape[2]):
+                    out[i, j, m] += scale[m] * (A[i, k, m] * B[j, k, m])
+            if is_symmetric:
+                for m in range(out.shape[2]):
+                    out[j, i, m] = out[i, j, m]
 
 
 @leaf
-def _standardise(R: FloatArray, row: FloatArray) -> None:
-    """row ← row R⁻¹ for an upper triangular R."""
-    for j in range(row.size):
-        for k in range(j):
-            row[j] -= R[k, j] * row[k]
-        row[j] /= R[j, j]
+def _noisy_factor(S: FloatArray, V: FloatArray, scale: FloatArray, R: FloatArray) -> None:
+    """Write the upper triangular R with RᵀR = S + scale V for each m; NaN if there is none."""
+    p, modes = len(S), scale.size
+    for i in range(p):
+        for j in range(p):
+            for m in range(modes):
+                R[i, j, m] = S[i, j, m] + scale[m] * V[i, j, m]
+    for k in range(p):
+        for m in range(modes):
+            R[k, k, m] = math.sqrt(R[k, k, m]) if R[k, k, m] > 0.0 else math.nan
+        for j in range(k + 1, p):
+            for m in range(modes):
+                R[k, j, m] /= R[k, k, m]
+            for i in range(k + 1, j + 1):
+                for m in range(modes):
+                    R[i, j, m] -= R[k, i, m] * R[k, j, m]
 
 
 @leaf
-def _noisy_factor(S: FloatArray, V: FloatArray, scale: float, R: FloatArray) -> bool:
-    """Write the factor RᵀR = S + scale · V; return False if there is none."""
-    for i in range(len(S)):
-        for j in range(len(S)):
-            R[i, j] = S[i, j] + scale * V[i, j]
-    return cholesky(R, R)
+def _standardise(R: FloatArray, rows: FloatArray) -> None:
+    """rows ← rows R⁻¹ for upper triangular R."""
+    for i in range(rows.shape[0]):
+        for j in range(rows.shape[1]):
+            for k in range(j):
+                for m in range(rows.shape[2]):
+                    rows[i, j, m] -= R[k, j, m] * rows[i, k, m]
+            for m in range(rows.shape[2]):
+                rows[i, j, m] /= R[j, j, m]
 
 
 @leaf
-def _is_stationary(P: FloatArray, Sigma: FloatArray) -> bool:
-    """Return whether P equals the stationary Σ up to rounding."""
+def _solve(R: FloatArray, rows: FloatArray) -> None:
+    """rows ← rows (RᵀR)⁻¹ for upper triangular R."""
+    _standardise(R, rows)
+    for i in range(rows.shape[0]):
+        for j in range(rows.shape[1] - 1, -1, -1):
+            for k in range(j + 1, rows.shape[1]):
+                for m in range(rows.shape[2]):
+                    rows[i, j, m] -= R[j, k, m] * rows[i, k, m]
+            for m in range(rows.shape[2]):
+                rows[i, j, m] /= R[j, j, m]
+
+
+@leaf
+def _is_stationary(P: FloatArray, Sigma: FloatArray, m: int) -> bool:
+    """Return whether P of mode m equals the stationary Σ up to rounding."""
     for i in range(len(P)):
         for j in range(len(P)):
-            if not abs(P[i, j] - Sigma[i, j]) <= STEADY * math.sqrt(Sigma[i, i] * Sigma[j, j]):
+            unit = math.sqrt(Sigma[i, i, m] * Sigma[j, j, m])
+            if not abs(P[i, j, m] - Sigma[i, j, m]) <= STEADY * unit:
                 return False
     return True
 
@@ -281,7 +313,7 @@ def observe(
     >>> x, T = np.zeros(6), np.insert(T, 1, 0.0, axis=1)        # an input that has no effect
     >>> observe(T, np.log(4 * one), states, x, np.nan * one, -one, one, one, new, log_p)
     False
-    >>> observe(T, np.log(4 * one), states, x, one, -one, one, one, new, log_p), new[0, 1]
+    >>> observe(T, np.log(4 * one), states, x, one, -one, one, one, new, log_p), new.item(1)
     (True, 2.0)
     """
     v = np.empty(x.size - 1 - 3 * y.size)
@@ -300,71 +332,72 @@ def step(
 
     >>> import numpy as np
     >>> one, flat = np.ones((1, 1, 1)), np.ones(1)
-    >>> models = FilterModels(np.ones((1, 1, 2)), np.array([[[1.0, 0.0]]]), one, one, np.inf * flat,
-    ...                       one, np.nan * flat, one)
+    >>> models = FilterModels(np.ones((1, 2, 1)), np.array([[[1.0], [0.0]]]), one, one,
+    ...                       np.inf * flat, one, np.nan * flat, one)
     >>> states, new, log_p = np.array([[0.0, 0, 0, 0, 1]]), np.empty((1, 5)), np.empty(1)
     >>> step(models, states, np.zeros(1), np.ones(1), False, True, new, log_p)
     >>> round(log_p.item(), 6), new.round(6).tolist()         # N(1; 0, 3), gain 2/3
     (-1.634911, [[0.0, 0.666667, 0.0, 0.666667, 0.666667]])
     """
-    n, p = models.W.shape[1], models.V.shape[1]
-    at = 1 + 2 * p  # where x̂ begins in the row of a filter
-    z, x, y_hat, error = np.empty((n + v.size, 1)), np.empty((n, 1)), np.empty((p, 1)), np.empty(p)
-    P, reduced, work = np.empty((n, n)), np.empty((n, n)), np.empty((n, n))
-    G, L, S, R = np.empty((n, p)), np.empty((n, p)), np.empty((p, p)), np.empty((p, p))
-    z[n:, 0] = v
-    for m in range(len(states)):
-        s, row, H, V, nu = states[m], new[m], models.H[m], models.V[m], models.nu[m]
-        if s[0] == 1.0 and regular and not missing:  # `steady_step` has advanced it
-            continue
-        C, Sigma = H[:, :n], row[at + n :].reshape(n, n)
-        log_p[m], row[0] = 0.0, 0.0
-        z[:n, 0] = s[at : at + n]
-        product(models.F[m], z, x)
-        z[:n] = x
-        product(H, z, y_hat)
-        P[:] = models.W[m]
-        congruence(models.F[m, :, :n], s[at + n :].reshape(n, n), 1.0, P, work)
-        Sigma[:] = P
-        if not missing:
-            scale, square, log_det = 1.0, 0.0, 0.0
-            log_p[m] = math.nan  # it stays NaN if there is no factor R
-            product(P, C.T, G)
-            product(C, G, S)
-            if not _noisy_factor(S, V, 1.0, R):
-                continue
+    (n, p), modes, q = (len(models.W), len(models.V)), len(states), v.size
+    at, one, scale = 1 + 2 * p, np.ones(modes), np.ones(modes)  # x̂ begins at `at` in a row
+    s, row = states.T.copy(), np.empty(states.T.shape)
+    z, x, y_hat = np.empty((n + q, 1, modes)), np.empty((n, 1, modes)), np.empty((p, 1, modes))
+    z[:n, 0] = s[at : at + n]
+    for i in range(q):
+        z[n + i, 0] = v[i]
+    product(models.F, z, x)
+    z[:n] = x
+    product(models.H, z, y_hat)
+    P, work, Sigma = models.W.copy(), np.empty((n, n, modes)), row[at + n :].reshape(n, n, modes)
+    product(models.F, s[at + n :].reshape(n, n, modes), work)
+    add_product_transposed(one, work, models.F, P, True)
+    Sigma[:], row[0], log_p[:] = P, 0.0, 0.0
+    if not missing:
+        G, S, R = np.zeros((n, p, modes)), np.empty((p, p, modes)), np.empty((p, p, modes))
+        error = np.empty((1, p, modes))
+        add_product_transposed(one, P, models.H, G, False)
+        product(models.H, G, S)
+        _noisy_factor(S, models.V, one, R)
+        for i in range(p):
+            for m in range(modes):
+                error[0, i, m] = y[i] - y_hat[i, 0, m]
+        _standardise(R, error)
+        for m in range(modes):
+            square, log_det, nu = 0.0, 0.0, models.nu[m]
             for i in range(p):
-                error[i] = y[i] - y_hat[i, 0]
-            _standardise(R, error)
-            for i in range(p):
-                square += error[i] * error[i]
-                log_det += 2.0 * log(R[i, i])
-            if nu < math.inf:
-                scale = (nu + square) / (nu + p)
-                if not _noisy_factor(S, V, scale, R):
-                    continue
+                square += error[0, i, m] * error[0, i, m]
+                log_det += 2.0 * log(R[i, i, m])
             log_p[m] = _log_density(nu, p, square, log_det)
-            for i in range(n):
-                for j in range(p):
-                    L[i, j] = G[i, j]
-                _standardise(R, L[i])
-                solve_upper(R, L[i], L[i])
-            product(L, C, reduced)
-            for i in range(n):
-                for j in range(n):
-                    reduced[i, j] = (1.0 if i == j else 0.0) - reduced[i, j]
-                for j in range(p):
-                    x[i, 0] += L[i, j] * (y[j] - y_hat[j, 0])
-            z[:n] = x
-            product(H, z, y_hat)
-            Sigma[:] = 0.0
-            congruence(reduced, P, 1.0, Sigma, work)  # this form stays definite
-            congruence(L, V, scale, Sigma, G)
+            scale[m] = 1.0 if nu == math.inf else (nu + square) / (nu + p)
+        _noisy_factor(S, models.V, scale, R)
+        L, noise, reduced = G.copy(), np.empty((n, p, modes)), np.empty((n, n, modes))
+        _solve(R, L)
+        product(L, models.H, reduced)  # L C
+        for i in range(n):
+            for j in range(n):
+                for m in range(modes):
+                    reduced[i, j, m] = (1.0 if i == j else 0.0) - reduced[i, j, m]
+            for j in range(p):
+                for m in range(modes):
+                    x[i, 0, m] += L[i, j, m] * (y[j] - y_hat[j, 0, m])
+        z[:n] = x
+        product(models.H, z, y_hat)
+        Sigma[:] = 0.0
+        product(reduced, P, work)
+        add_product_transposed(one, work, reduced, Sigma, True)  # this form stays definite
+        product(L, models.V, noise)
+        add_product_transposed(scale, noise, L, Sigma, True)
+        for m in range(modes):
             can_be_steady = regular and not math.isnan(models.log_det[m])
-            if can_be_steady and _is_stationary(Sigma, models.Sigma[m]):
-                row[0] = 1.0
-                Sigma[:] = models.Sigma[m]
-        row[1 : 1 + p], row[1 + p : at], row[at : at + n] = y_hat[:, 0], s[1 : 1 + p], x[:, 0]
+            if can_be_steady and _is_stationary(Sigma, models.Sigma, m):
+                row[0, m] = 1.0
+                Sigma[:, :, m] = models.Sigma[:, :, m]
+    row[1 : 1 + p], row[1 + p : at], row[at : at + n] = y_hat[:, 0], s[1 : 1 + p], x[:, 0]
+    for m in range(modes):
+        if s[0, m] != 1.0 or missing or not regular:  # otherwise `steady_step` has advanced it
+            for k in range(len(row)):
+                new[m, k] = row[k, m]
 
 
 @leaf

@@ -191,7 +191,12 @@ def log_student(F: FloatArray, n: IntArray, row: FloatArray, p: int, out: FloatA
     """
     places = n.size
     v, leverage = np.empty((p, places)), np.zeros(places)
-    mean, size, rss = np.empty(places), np.empty(places), np.empty(places)
+    constant, mean, size, rss = (
+        np.empty(places),
+        np.empty(places),
+        np.empty(places),
+        np.empty(places),
+    )
     for k in range(p):
         for i in range(places):
             v[k, i] = row[k]
@@ -203,8 +208,10 @@ def log_student(F: FloatArray, n: IntArray, row: FloatArray, p: int, out: FloatA
             v[k, i] = v[k, i] / F[k, k, i] if F[k, k, i] != 0.0 else new
             leverage[i] += v[k, i] * v[k, i]
     for i in range(places):
-        # The comparison is False if the leverage is NaN.
-        out[i] = 0.0 if n[i] - p >= 2 and leverage[i] <= NEW_DIRECTION else math.nan
+        constant[i] = math.nan  # it is too early, or the leverage is NaN
+        if n[i] - p >= 2 and leverage[i] <= NEW_DIRECTION:
+            constant[i] = log_gamma_step(0.5 * (n[i] - p))
+        out[i] = 0.0 * constant[i]
     for j in range(p, row.size):
         mean[:], size[:], rss[:] = 0.0, 0.0, 0.0
         for k in range(p):
@@ -221,7 +228,7 @@ def log_student(F: FloatArray, n: IntArray, row: FloatArray, p: int, out: FloatA
                 out[i] = math.nan
                 continue
             nu, e = n[i] - p, row[j] - mean[i]
-            out[i] += log_gamma_step(0.5 * nu) - 0.5 * log(math.pi * c)
+            out[i] += constant[i] - 0.5 * log(math.pi * c)
             out[i] -= 0.5 * (nu + 1) * log_one_plus(e / c * e)
 
 
