@@ -288,7 +288,8 @@ class StudentPredictor(_Keyed):
 
     def _as_vector(self, o: Any) -> FloatArray:
         """Return o as an array of d numbers; raise `BadEvidence` if o is invalid."""
-        value = as_numbers(o, f"observation {o!r}", BadEvidence)
+        is_array = type(o) is np.ndarray and o.dtype == np.float64
+        value = o if is_array else as_numbers(o, f"observation {o!r}", BadEvidence)
         if value.shape != self.shape or not np.isfinite(value).all():
             expected = f"{self.shape[0]} finite numbers" if self.shape else "a finite number"
             raise BadEvidence(f"observation {o!r} is invalid: expected {expected}")

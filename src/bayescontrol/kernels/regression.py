@@ -28,6 +28,8 @@ from bayescontrol.kernels.random import Streams, normal, uniform
 
 #: `log_student` waits if |R⁻ᵀz|² is larger; it also bounds the variance that a new z adds.
 NEW_DIRECTION = 10.0
+#: A number that is this small, relative to the numbers it comes from, is a rounding error.
+REDUNDANT = 1e-11
 #: The smallest variance that `log_student` assumes, relative to the squares of the observations.
 ROUNDING = 1e-20
 
@@ -129,7 +131,8 @@ def absorb_rows(F: FloatArray, n: IntArray, row: FloatArray) -> None:
     """FᵀF ← FᵀF + row rowᵀ for each triangle F[:, :, i] of n[i] rows; n[i] ← n[i] + 1.
 
     These are the rotations of `absorb`, of all triangles at once. The loops over them come last,
-    because then they are vectorised.
+    because then they are vectorised. A number in `row` that earlier ones determine up to rounding,
+    such as a second constant, is not rotated into F: its diagonal entry stays exactly 0.
 
     >>> import numpy as np
     >>> F, n = np.zeros((1, 1, 2)), np.array([0, 5])
@@ -138,21 +141,26 @@ def absorb_rows(F: FloatArray, n: IntArray, row: FloatArray) -> None:
     ([3.0, 3.0], [1, 6])
     """
     d, places = row.size, n.size
-    v, c, s = np.empty((d, places)), np.empty(places), np.empty(places)
+    v, squares = np.empty((d, places)), np.zeros((d, places))  # squares: those of a column of F
+    c, s = np.empty(places), np.empty(places)
     for k in range(d):
         for i in range(places):
             v[k, i] = row[k]
     for k in range(d):
         for i in range(places):
-            length = math.sqrt(F[k, k, i] * F[k, k, i] + v[k, i] * v[k, i])
-            c[i] = F[k, k, i] / length if length > 0.0 else 1.0
-            s[i] = v[k, i] / length if length > 0.0 else 0.0
+            n_i, r = n[i] + 1.0, F[k, k, i]
+            rounding = REDUNDANT * (abs(row[k]) + math.sqrt((squares[k, i] + r * r) / n_i))
+            left = v[k, i] if abs(v[k, i]) > rounding else 0.0
+            length = math.sqrt(r * r + left * left)
+            c[i] = r / length if length > 0.0 else 1.0
+            s[i] = left / length if length > 0.0 else 0.0
             F[k, k, i] = length
         for j in range(k + 1, d):
             for i in range(places):
                 old = F[k, j, i]
                 F[k, j, i] = c[i] * old + s[i] * v[j, i]
                 v[j, i] = c[i] * v[j, i] - s[i] * old
+                squares[j, i] += F[k, j, i] * F[k, j, i]
     for i in range(places):
         n[i] += 1
 
@@ -173,13 +181,13 @@ def log_student(F: FloatArray, n: IntArray, row: FloatArray, p: int, out: FloatA
     """Write ln q(y | z) for each triangle F[:, :, i] of n[i] rows (z, y); NaN if it is too early.
 
     F = [[R, Z], [0, S]] starts at 0, an improper prior. z has p numbers, row = (z, y). With
-    v = R⁻ᵀ z, component j of y has Student's t distribution with n - p degrees of freedom around
-    v·Z_j, where RSS_j = |S_j|²:
+    v = R⁻ᵀ z, component j of y has Student's t distribution with ν = n - rank degrees of freedom
+    around v·Z_j, where RSS_j = |S_j|²:
 
-        ln q_j = ln Γ((n-p+1)/2) - ln Γ((n-p)/2) - ½ ln πc - ½ (n-p+1) ln(1 + e²/c)
-        c = RSS_j (1 + |v|²)
+        ln q_j = ln Γ((ν+1)/2) - ln Γ(ν/2) - ½ ln πc - ½ (ν+1) ln(1 + e²/c),   c = RSS_j (1 + |v|²)
 
-    It is too early if n - p < 2, or if z has a direction that is new, |v|² > `NEW_DIRECTION`.
+    The rank is the number of directions that z had. It is too early if n - p < 2, or if z has a
+    direction that is new, |v|² > `NEW_DIRECTION`; neither depends on y.
 
     >>> import numpy as np
     >>> F, n, out = np.zeros((2, 2, 1)), np.zeros(1, np.int64), np.empty(1)
@@ -190,28 +198,25 @@ def log_student(F: FloatArray, n: IntArray, row: FloatArray, p: int, out: FloatA
     -1.183562
     """
     places = n.size
-    v, leverage = np.empty((p, places)), np.zeros(places)
-    constant, mean, size, rss = (
-        np.empty(places),
-        np.empty(places),
-        np.empty(places),
-        np.empty(places),
-    )
+    v, leverage, nu, constant = np.empty((p, places)), np.zeros(places), n - 0.0, np.empty(places)
+    mean, size, rss = np.empty(places), np.empty(places), np.empty(places)
     for k in range(p):
         for i in range(places):
-            v[k, i] = row[k]
+            v[k, i], size[i] = row[k], 0.0
         for j in range(k):
             for i in range(places):
                 v[k, i] -= F[j, k, i] * v[j, i]
+                size[i] += F[j, k, i] * F[j, k, i]
         for i in range(places):
-            new = math.inf if v[k, i] != 0.0 else 0.0  # nothing was observed in this direction
-            v[k, i] = v[k, i] / F[k, k, i] if F[k, k, i] != 0.0 else new
+            rounding = REDUNDANT * (abs(row[k]) + math.sqrt(size[i] / max(n[i], 1)))
+            new = math.inf if abs(v[k, i]) > rounding else 0.0
+            v[k, i] = v[k, i] / F[k, k, i] if F[k, k, i] > 0.0 else new
             leverage[i] += v[k, i] * v[k, i]
+            nu[i] -= 1.0 if F[k, k, i] > 0.0 else 0.0
     for i in range(places):
-        constant[i] = math.nan  # it is too early, or the leverage is NaN
+        out[i] = constant[i] = math.nan  # it is too early, or the leverage is NaN
         if n[i] - p >= 2 and leverage[i] <= NEW_DIRECTION:
-            constant[i] = log_gamma_step(0.5 * (n[i] - p))
-        out[i] = 0.0 * constant[i]
+            out[i], constant[i] = 0.0, log_gamma_step(0.5 * nu[i])
     for j in range(p, row.size):
         mean[:], size[:], rss[:] = 0.0, 0.0, 0.0
         for k in range(p):
@@ -221,15 +226,16 @@ def log_student(F: FloatArray, n: IntArray, row: FloatArray, p: int, out: FloatA
         for k in range(p, j + 1):
             for i in range(places):
                 rss[i] += F[k, j, i] * F[k, j, i]
+                size[i] += F[k, j, i] * F[k, j, i]
         for i in range(places):
             # Rounding errors are not a measure of the noise.
-            c = max(rss[i], ROUNDING * (size[i] + rss[i])) * (1.0 + leverage[i])
+            c = max(rss[i], ROUNDING * size[i]) * (1.0 + leverage[i])
             if math.isnan(out[i]) or not c > 0.0:  # c = 0: all observations were 0
                 out[i] = math.nan
                 continue
-            nu, e = n[i] - p, row[j] - mean[i]
+            e = row[j] - mean[i]
             out[i] += constant[i] - 0.5 * log(math.pi * c)
-            out[i] -= 0.5 * (nu + 1) * log_one_plus(e / c * e)
+            out[i] -= 0.5 * (nu[i] + 1.0) * log_one_plus(e / c * e)
 
 
 @leaf
