@@ -9,7 +9,7 @@ import pytest
 from scipy import signal, stats  # type: ignore[import-untyped]
 from scipy.linalg import expm  # type: ignore[import-untyped]
 
-from bayescontrol import MISSING, FiniteBelief, Stream, interact, kernels
+from bayescontrol import MISSING, FiniteBelief, Stream, interact
 from bayescontrol.alarms import Guarded, RestartedAlarm
 from bayescontrol.bank import PI, Bank, Bumpless, ExtendedMode, PlantMode, Supervisor
 from bayescontrol.beliefs import InteractingBelief

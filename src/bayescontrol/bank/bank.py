@@ -285,8 +285,8 @@ class Bank:
     def next_signals(self, x: FloatArray, a: Any, o: Any) -> FloatArray:
         """T(x, u, y): the signals of the next step."""
         first, new = self.modes[0], np.empty(x.shape)
-        u, y = first.as_input(a), first.as_output(x, o)
-        require_finite(kernels.kalman.next_signals(x, u, *first.limits, y, self.period, new), u)
+        u, y, (low, high) = first.as_input(a), first.as_output(x, o), first.limits
+        require_finite(kernels.kalman.next_signals(x, u, low, high, y, self.period, new), u)
         if self._scheduled[0]:
             new[self.signals.setpoint] = self._setpoint(int(new[0]) + 1)
         if self._scheduled[1]:

@@ -164,12 +164,12 @@ class FilterMode(Filters):
 
     def act(self, xs: SituatedState, rng: StreamLike) -> Any:
         """Return the input of the controller within its limits; a float if there is one input."""
-        (x, s), g, p = xs, self.signals, self.signals.outputs
+        (x, s), g = xs, self.signals
         if self.gain is not None:
-            u = np.empty(g.inputs)
-            if kernels.kalman.act(self._forward, self.gain, *self.limits, x, s, u):
+            u, (low, high) = np.empty(g.inputs), self.limits
+            if kernels.kalman.act(self._forward, self.gain, low, high, x, s, u):
                 return u.item() if g.inputs == 1 else u
-        at = 1 + 2 * p  # the place of the estimated state in s
+        p, at = g.outputs, 1 + 2 * g.outputs  # `at` is the place of the estimated state in s
         loop = Loop(
             k=int(x[0]), setpoint=x[g.setpoint], setpoint_before=x[g.setpoint_before],
             disturbance=x[g.disturbance], u=x[g.u], measured=x[g.measured],
@@ -364,8 +364,9 @@ class PlantMode(FilterMode):
 
     def _feedback(self, loop: Loop) -> FloatArray:
         """Return the input of the gain before limits."""
-        u, r, d = np.empty(self.signals.inputs), loop.setpoint, loop.disturbance
-        kernels.kalman.feedback(self._forward, self.gain, r, d, loop.x, u)
+        K: Any = self.gain
+        u = np.empty(len(K))
+        kernels.kalman.feedback(self._forward, K, loop.setpoint, loop.disturbance, loop.x, u)
         return u
 
     @cached_property
@@ -475,10 +476,15 @@ class FilterBank(Filters):
     (2, 0.9, (2, 5))
     """
 
+    #: `advance` of the step of the last `log_likelihoods` cannot fail.
+    advances_with_likelihoods = True
+
     def __init__(self, modes: Sequence[PlantMode]) -> None:
         self._modes, self._room = list(modes), max(mode.states for mode in modes)
         self.names = [mode.name or f"m{m}" for m, mode in enumerate(modes)]
         self._cache: dict[float, Any] = {}
+        #: Where the estimated state begins in the row of a filter, and its size.
+        self._places = 1 + 2 * modes[0].signals.outputs, self._room
 
     def _models(self, interval: float) -> Any:
         """Return the models of all modes for a sampling interval; at most 64 are cached."""
@@ -508,7 +514,7 @@ class FilterBank(Filters):
         regular, missing = first.is_regular(interval), o is MISSING
         models = self._models(first.period if regular else interval)
         new, log_p = np.empty(states.shape), np.empty(len(states))
-        may_be_steady = regular and not missing
+        may_be_steady = regular and not missing and states.item(0) == 1.0
         if not may_be_steady or not run.observe(
             models.T, models.log_det, states, x, u, *first.limits, y, new, log_p
         ):
@@ -524,11 +530,6 @@ class FilterBank(Filters):
     ) -> FloatArray:
         """Return the states of filters that may switch with a hazard."""
         return kernels.kalman.mix_by_hazard(states, stays, leaves, prior, *self._places)
-
-    @property
-    def _places(self) -> tuple[int, int]:
-        """Where the estimated state begins in the row of a filter, and its size."""
-        return 1 + 2 * self._modes[0].signals.outputs, self._room
 
     def __repr__(self) -> str:
         return f"FilterBank({', '.join(self.names[:4])}{', …' * (len(self) > 4)})"
@@ -579,9 +580,9 @@ class PlantWorld:
 
 def stacked(each: Sequence[tuple[Any, ...]]) -> Any:
     """Return `FilterModels`, from their parts for each mode."""
-    F, H, W, V, nu, T, log_det, Sigma = zip(*each, strict=True)
-    F, H, W, V, Sigma = (np.stack(parts, axis=2) for parts in (F, H, W, V, Sigma))
-    return kernels.kalman.FilterModels(F, H, W, V, *map(np.array, (nu, T, log_det)), Sigma)
+    parts = kernels.kalman.FilterModels(*map(np.array, zip(*each, strict=True)))
+    last = {name: np.moveaxis(getattr(parts, name), 0, 2).copy() for name in ("F", "H", "W", "V")}
+    return parts._replace(**last, Sigma=np.moveaxis(parts.Sigma, 0, 2).copy())
 
 
 def require_finite(is_finite: bool, u: FloatArray) -> None:

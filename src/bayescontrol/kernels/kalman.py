@@ -263,7 +263,7 @@ def steady_step(
     T: FloatArray, log_det: FloatArray, states: FloatArray, v: FloatArray, y: FloatArray,
     new: FloatArray, log_p: FloatArray,
 ) -> bool:  # fmt: skip
-    """Advance the filters that are steady, and write ln P(y | past, v). Return whether all are.
+    """Advance the filters and write ln P(y | past, v), if all are steady; otherwise return False.
 
     (ŷ', z, x̂') = (x̂, v, y) T, where z are the standardised innovations, z = U (y - C x⁻ - D v)
     with U S Uᵀ = 1.
@@ -276,13 +276,12 @@ def steady_step(
     >>> round(log_p.item(), 6), new.tolist()
     (-2.112086, [[1.0, 2.0, 2.0, 2.0, 1.0]])
     """
-    p, q, all_steady = y.size, v.size, True
+    p, q = y.size, v.size
     n, at = T.shape[1] - p - q, 1 + 2 * p  # x̂ begins at `at` in the row of a filter
     for m in range(states.shape[0]):
         s, row, square = states[m], new[m], 0.0
         if s[0] != 1.0:
-            all_steady = False
-            continue
+            return False
         row[0] = 1.0
         for k in range(at + n, s.size):
             row[k] = s[k]
@@ -297,7 +296,7 @@ def steady_step(
             square += out[p + i] * out[p + i]
             row[1 + p + i] = s[1 + i]
         log_p[m] = -0.5 * (square + log_det[m]) - p * HALF_LOG_2PI
-    return all_steady
+    return True
 
 
 @jit
@@ -305,7 +304,7 @@ def observe(
     T: FloatArray, log_det: FloatArray, states: FloatArray, x: FloatArray, u: FloatArray,
     low: FloatArray, high: FloatArray, y: FloatArray, new: FloatArray, log_p: FloatArray,
 ) -> bool:  # fmt: skip
-    """Run `steady_step` after input u, with the signals x; return False also if u is not finite.
+    """Run `steady_step` after input u, with the signals x. Return False also if u is not finite.
 
     >>> import numpy as np
     >>> T, new = np.array([[[0.5, -0.5, 0.5]] * 2 + [[0.5] * 3]]), np.empty((1, 5))
@@ -325,7 +324,7 @@ def step(
     models: FilterModels, states: FloatArray, v: FloatArray, y: FloatArray, missing: bool,
     regular: bool, new: FloatArray, log_p: FloatArray,
 ) -> None:  # fmt: skip
-    """Advance the filters that `steady_step` does not advance, and write ln P(y | past, v).
+    """Advance all filters and write ln P(y | past, v).
 
     If the sample is `missing`, y is not used and ln P is 0. A filter can become steady only if
     sampling is `regular`. ln P is NaN if S is not positive definite; then `new` is not valid.
@@ -394,10 +393,7 @@ def step(
                 row[0, m] = 1.0
                 Sigma[:, :, m] = models.Sigma[:, :, m]
     row[1 : 1 + p], row[1 + p : at], row[at : at + n] = y_hat[:, 0], s[1 : 1 + p], x[:, 0]
-    for m in range(modes):
-        if s[0, m] != 1.0 or missing or not regular:  # otherwise `steady_step` has advanced it
-            for k in range(len(row)):
-                new[m, k] = row[k, m]
+    new[:] = row.T
 
 
 @leaf
