@@ -29,12 +29,12 @@ def first_alarm(
     """
     modes, places = GAINS.size, 64
     columns = modes if hazard == 0.0 else 1
-    starts, n = np.zeros(places, np.int64), np.full(places, -1)
-    starts[0], n[0] = 1, 0
-    F, log_q, log_m = np.zeros((places, 6, 6)), np.empty(places), np.empty(columns)
+    starts, n = np.zeros(places, np.int64), np.zeros(places, np.int64)
+    starts[0], everywhere = 1, np.ones(columns)
+    F, log_q, log_m = np.zeros((6, 6, places)), np.empty(places), np.empty(columns)
     log_r = np.full((places, columns), -np.inf)
     log_r[0] = 0.0
-    row, v, zero, log_p, x = np.empty(6), np.empty(6), np.zeros(6), np.empty(modes), np.zeros(2)
+    row, log_p, x = np.empty(6), np.empty(modes), np.zeros(2)
     w, truth = np.full(modes, 1.0 / modes), int(modes * uniform(state))
     for t in range(1, horizon + 1):
         if t > 1 and uniform(state) < hazard:
@@ -53,20 +53,17 @@ def first_alarm(
             log_p[m] = -(e * e + f * f) / (2 * SIGMA**2) - math.log(2 * math.pi * SIGMA**2)
         top = log_p.max()
         after = w * np.exp(log_p - top)
-        log_student(F, n, row, 4, v, log_q)
+        log_student(F, n, row, 4, log_q)
         if hazard == 0.0:
-            weigh(starts, log_r, log_q, log_p, log_m)
+            weigh(starts, log_r, log_q, log_p, everywhere, log_m)
         else:
-            weigh(starts, log_r, log_q, np.array([math.log(after.sum()) + top]), log_m)
+            log_mean = np.array([math.log(after.sum()) + top])
+            weigh(starts, log_r, log_q, log_mean, everywhere, log_m)
         w = after / after.sum()
         w = (1.0 - hazard) * w + hazard / modes
-        absorb_rows(F, n, row, v, zero)
-        held = starts > 0
+        absorb_rows(F, n, row)
         place = renew(starts, log_r, t, 8)
-        for i in range(places):
-            if held[i] and starts[i] == 0:
-                n[i] = -1
-        F[place] = 0.0
+        F[:, :, place] = 0.0
         n[place] = 0
         if t <= len(events):
             events[t - 1, :5], events[t - 1, 5] = row[1:], log_m.min()

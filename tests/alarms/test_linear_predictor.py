@@ -190,3 +190,33 @@ def test_an_ordinary_alarm_waits_for_its_first_prediction() -> None:
         bell.observe(x, u, o, [-3.0, -math.inf])
         assert bell.mode_bits[0] * math.log(2) == pytest.approx(log_e)
         assert bell.mode_bits[1] == math.inf
+
+
+def test_redundant_regressors_and_units_do_not_change_a_long_prediction() -> None:
+    # Constants, a duplicate, a linear combination, and units from 1e-9 to 1e9.
+    rng, steps = np.random.default_rng(1), 20_000
+    a, b, k = rng.normal(size=steps), rng.normal(size=steps), np.arange(float(steps))
+    constant, noise = np.ones(steps), rng.normal(size=(2, steps))
+    x = np.array([k, 0.01 * constant, 1.3 * constant, 1e-9 * a, 1e9 * b, 1e-9 * a, 3 * a + k]).T
+    y = np.array([2.0 + 0.5 * a - b + 0.1 * noise[0], 1e-6 * (a + noise[1])]).T
+    Z, q = np.array([constant, k / steps, a, b]).T, LinearPredictor()  # well scaled and independent
+    for n in range(steps):
+        if n in (12, 30, 300, 3_000, 19_999):
+            W, rss, rank, _ = np.linalg.lstsq(Z[:n], y[:n])
+            leverage = Z[n] @ np.linalg.solve(Z[:n].T @ Z[:n], Z[n])
+            scale = np.sqrt(rss / (n - rank) * (1.0 + leverage))
+            expected = stats.t.logpdf(y[n], n - rank, Z[n] @ W, scale).sum()
+            assert q.log_predict(x[n], None, y[n]) == pytest.approx(expected, abs=1e-7)
+        q.update(x[n], None, y[n])
+    # A setpoint that was constant so far is a new direction.
+    assert q.log_predict(x[0] + 1e-3 * np.eye(7)[2], None, y[0]) is None
+
+
+def test_arrays_and_tuples_give_the_same_prediction_to_the_last_bit() -> None:
+    q, other = LinearPredictor(), LinearPredictor()
+    for x, u, o in data(12):
+        arrays = np.array(x), np.array([u]), np.array(o)
+        assert q.log_predict(x, u, o) == other.log_predict(*arrays)
+        q.update(x, u, o)
+        other.update(*arrays)
+    assert same_bits(q.save(), other.save())

@@ -249,6 +249,28 @@ def test_a_predictor_that_peeks_breaks_the_bound() -> None:
     assert np.mean(times) + margin(times) < 100.0
 
 
+def test_a_linear_predictor_is_held_once_for_all_starts_and_equals_its_copies() -> None:
+    class Copied(LinearPredictor):
+        """A subclass may do anything, so it is copied for every start."""
+
+    agents = [watched(RestartedAlarm(q)) for q in (None, LinearPredictor(), Copied())]
+    plants = [Plant() for _ in agents]
+    for _ in range(3):
+        for agent, plant in zip(agents, plants, strict=True):
+            run(agent, plant, 100, 0)
+        one, other, copied = (agent.alarm for agent in agents)
+        assert same_bits(one.save(), other.save())
+        assert one.mode_bits == pytest.approx(copied.mode_bits, rel=1e-9)
+
+
+def test_neither_the_state_nor_the_work_of_an_alarm_grows() -> None:
+    agent, plant, sizes = watched(RestartedAlarm(LinearPredictor())), Plant(), []
+    for _ in range(3):
+        run(agent, plant, 150, 0)
+        sizes.append({name: value.nbytes for name, value in agent.alarm.save().items()})
+    assert sizes[0] == sizes[1] == sizes[2]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("hazard", [0.0, 0.01])
 def test_over_1000_long_runs_the_mean_time_is_at_least_the_bound(hazard: float) -> None:

@@ -219,20 +219,22 @@ class WatchingAlarm(Saved):
 
         A likelihood above 1 is invalid if the predictor gives probabilities.
         """
-        log_p = as_numbers(log_p, f"log-likelihoods {log_p!r}", BadEvidence)
+        if type(log_p) is not np.ndarray or log_p.dtype != np.float64:
+            log_p = as_numbers(log_p, f"log-likelihoods {log_p!r}", BadEvidence)
         is_list = log_p.ndim == 1 and len(log_p) >= max(1, self._log_e.size)
         if not is_list or (w is not None and len(w) != len(log_p)):
             raise BadEvidence(
                 f"log-likelihoods of shape {log_p.shape}, after {self._log_e.size} modes so far: "
                 "give one for each mode"
             )
-        if not (log_p < math.inf).all():  # NaN or +∞
+        largest = float(log_p.max())
+        if not largest < math.inf:  # NaN or +∞
             m = int(np.argmin(log_p < math.inf))
             raise BadEvidence(
                 f"the log-likelihood of observation {o!r} under mode {m} is invalid: {log_p[m]}; "
                 "expected a number below infinity"
             )
-        if log_p.max() > ROUNDING and getattr(self.predictor, "density", None) is False:
+        if largest > ROUNDING and getattr(self.predictor, "density", None) is False:
             m = int(log_p.argmax())
             raise BadEvidence(  # exp(710) would overflow
                 f"the likelihood {math.exp(min(log_p[m], 700.0)):.3g} of observation {o!r} under "

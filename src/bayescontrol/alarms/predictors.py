@@ -38,7 +38,6 @@ from bayescontrol._arrays import (
     AnyArray,
     ArrayLike,
     Arrays,
-    BoolArray,
     FloatArray,
     IntArray,
     as_numbers,
@@ -289,7 +288,8 @@ class StudentPredictor(_Keyed):
 
     def _as_vector(self, o: Any) -> FloatArray:
         """Return o as an array of d numbers; raise `BadEvidence` if o is invalid."""
-        value = as_numbers(o, f"observation {o!r}", BadEvidence)
+        is_array = type(o) is np.ndarray and o.dtype == np.float64
+        value = o if is_array else as_numbers(o, f"observation {o!r}", BadEvidence)
         if value.shape != self.shape or not np.isfinite(value).all():
             expected = f"{self.shape[0]} finite numbers" if self.shape else "a finite number"
             raise BadEvidence(f"observation {o!r} is invalid: expected {expected}")
@@ -359,7 +359,7 @@ class _SavedRegressions(Field):
 
     def read(self, owner: Any, arrays: Arrays) -> dict[Hashable, tuple[FloatArray, IntArray]]:
         """Return the arrays by key."""
-        keys, places = unpack(arrays["keys"]), len(owner._used)
+        keys, places = unpack(arrays["keys"]), owner._places
         try:
             sizes = [int(p) + int(d) for _, p, d in keys]
         except (TypeError, ValueError):
@@ -369,7 +369,7 @@ class _SavedRegressions(Field):
         )
         return {
             key: (
-                checked_array(arrays, f"factor/{i}", np.float64, (places, size, size)).copy(),
+                checked_array(arrays, f"factor/{i}", np.float64, (size, size, places)).copy(),
                 checked_array(arrays, f"rows/{i}", np.int64, (places,)).copy(),
             )
             for i, (key, size) in enumerate(zip(keys, sizes, strict=True))
@@ -380,8 +380,9 @@ class LinearPredictor(Saved):
     """q(o | x, a, past) by Bayesian linear regression of o on (1, x, a); it needs no settings.
 
     `log_predict` returns None while there is no prediction. Use this predictor for modes that give
-    densities. With `starts` above 1 it holds predictors that can be restarted one by one;
-    `log_predict` is that of the first place. Only the first place is used until `restart`.
+    densities. With `starts` above 1 it holds this number of predictors, which can be restarted one
+    by one; `log_predict` is that of the first one. Memory and time do not grow with the number of
+    observations: each regression is a triangle that is updated by rotations.
 
     >>> q = LinearPredictor()
     >>> for x, a, o in [(0.0, 1.0, 2.1), (1.0, 0.0, 0.9), (1.0, 1.0, 3.0), (2.0, 1.0, 4.1),
@@ -395,15 +396,12 @@ class LinearPredictor(Saved):
     #: q is a density.
     density: ClassVar[bool] = True
     saved_fields = declare(
-        Array("used", "_used", shared=True),
         Array("last", "_last", shape=(None,), shared=True),
         _SavedRegressions("keys", "_regressions"),
     )
 
     def __init__(self, starts: int = 1) -> None:
-        # n of every place in a new regression: 0 if the place is used, otherwise -1: do not learn.
-        self._used: IntArray = np.full(starts, -1)
-        self._used[0] = 0
+        self._places = starts
         # (names, p, d) -> the triangles F and the numbers of observations n, of all places; see
         # `_key_and_row` for the key, and `kernels.regression` for F.
         self._regressions: dict[Hashable, tuple[FloatArray, IntArray]] = {}
@@ -423,32 +421,33 @@ class LinearPredictor(Saved):
     def log_predict_each(self, x: Any, a: Any, o: Any) -> FloatArray:
         """Return ln q(o | x, a, past) of every place; NaN where there is no prediction."""
         key, row = _key_and_row(self._last if x is None else x, a, o)
-        out = np.full(len(self._used), math.nan)
-        if key in self._regressions:
-            F, n = self._regressions[key]
-            kernels.regression.log_student(F, n, row, p=key[1], v=np.empty_like(row), out=out)
+        if key not in self._regressions:
+            return np.full(self._places, math.nan)
+        F, n = self._regressions[key]
+        kernels.regression.log_student(F, n, row, key[1], out := np.empty(self._places))
         return out
 
     def update(self, x: Any, a: Any, o: Any) -> None:
         """Let all starts learn o."""
         key, row = _key_and_row(self._last if x is None else x, a, o)
-        size = len(row)
         if key not in self._regressions:
-            self._regressions[key] = np.zeros((len(self._used), size, size)), self._used.copy()
-        F, n = self._regressions[key]
-        kernels.regression.absorb_rows(F, n, row, v=np.empty(size), z=np.zeros(size))
+            shape = row.size, row.size, self._places
+            self._regressions[key] = np.zeros(shape), np.zeros(self._places, np.int64)
+        kernels.regression.absorb_rows(*self._regressions[key], row)
         self._last = row[key[1] :].copy()  # y, the numbers of o
 
-    def restart(self, place: int, used: BoolArray) -> None:
-        """Forget what this place has learned; learn only in the starts that are used."""
-        self._used = np.where(used, 0, -1)
+    def restart(self, place: int) -> None:
+        """Forget what the predictor in this place has learned."""
         for F, n in self._regressions.values():
-            F[place], n[place] = 0.0, 0
-            n[~used] = -1
+            F[:, :, place], n[place] = 0.0, 0
+
+    @property
+    def observations(self) -> int:
+        """The number of observations that the first predictor has learned."""
+        return sum(int(n[0]) for _, n in self._regressions.values())
 
     def __repr__(self) -> str:
-        observations = sum(int(n[0]) for _, n in self._regressions.values())
-        return f"LinearPredictor({counted(observations, 'observation')})"
+        return f"LinearPredictor({counted(self.observations, 'observation')})"
 
 
 def _key_and_row(x: Any, a: Any, o: Any) -> tuple[tuple[tuple[Any, ...], int, int], FloatArray]:
@@ -456,26 +455,41 @@ def _key_and_row(x: Any, a: Any, o: Any) -> tuple[tuple[tuple[Any, ...], int, in
 
     The key is (names, p, d): the names in x and a, and the lengths of z and y.
     """
-    parts, y = [*_parts_of(x), *_parts_of(a)], [*_parts_of(o)]
-    z = [1.0, *(part for part in parts if isinstance(part, NUMBER))]
-    names = tuple(part for part in parts if not isinstance(part, NUMBER))
-    for name in names:
-        if not isinstance(name, Hashable):
-            raise MissingCapability(
-                f"{name!r} is neither a number nor a name: use numbers, arrays or tuples, or a "
-                "predictor with a key"
+    names: tuple[Any, ...] = ()
+    if _is_vector(x) and _is_vector(a) and _is_vector(o):  # the usual case, fast
+        z_size, y_size = 1 + x.size + a.size, o.size
+        row = np.concatenate([_ONE, x, a, o])
+    else:
+        parts, y = [*_parts_of(x), *_parts_of(a)], [*_parts_of(o)]
+        z = [1.0, *(part for part in parts if isinstance(part, NUMBER))]
+        names = tuple(part for part in parts if not isinstance(part, NUMBER))
+        for name in names:
+            if not isinstance(name, Hashable):
+                raise MissingCapability(
+                    f"{name!r} is neither a number nor a name: use numbers, arrays or tuples, or a "
+                    "predictor with a key"
+                )
+        if not y or not all(isinstance(part, NUMBER) for part in y):
+            raise BadEvidence(
+                f"observation {o!r} is not made of numbers: use KrichevskyTrofimov for names"
             )
-    if not y or not all(isinstance(part, NUMBER) for part in y):
-        raise BadEvidence(
-            f"observation {o!r} is not made of numbers: use KrichevskyTrofimov for names"
-        )
-    row = np.array(z + y, np.float64)
-    if not (np.abs(row) < 1e100).all():
+        z_size, y_size, row = len(z), len(y), np.array(z + y, np.float64)
+    if not kernels.lqr.is_within_limits(row):
         raise BadEvidence(
             f"observation {o!r} after action {a!r} in situation {x!r} has a number that is not "
             "finite or above 1e100"
         )
-    return (names, len(z), len(y)), row
+    return (names, z_size, y_size), row
+
+
+#: The first number of every row.
+_ONE: Final = np.ones(1)
+
+
+def _is_vector(value: Any) -> bool:
+    """Return whether the value is a vector of at least one double."""
+    is_array = type(value) is np.ndarray and value.dtype == np.float64
+    return is_array and value.ndim == 1 and value.size > 0
 
 
 def _parts_of(value: Any) -> Iterator[Any]:

@@ -37,7 +37,6 @@ from types import SimpleNamespace
 from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
 
 from bayescontrol import kernels
 from bayescontrol._arrays import ArrayLike, Arrays, FloatArray, as_integer, require_between
@@ -90,10 +89,9 @@ class PredictorCopies(Saved):
         for predictor in self._copies.values():
             predictor.update(x, a, o)
 
-    def restart(self, place: int, used: npt.NDArray[np.bool_]) -> None:
-        """Put a fresh predictor in this place; drop those of starts that are not used."""
+    def restart(self, place: int) -> None:
+        """Put a fresh predictor in this place."""
         self._copies[place] = self._fresh.copy()
-        self._copies = {i: predictor for i, predictor in self._copies.items() if used[i]}
 
     def save(self) -> Arrays:
         """Return the arrays of every copy."""
@@ -145,11 +143,11 @@ class RestartedAlarm(WatchingAlarm):
         self.starts = starts = as_integer("starts", starts, 2)
         #: The lower bound on the mean number of steps to a false alarm.
         self.mean_time = require_between("mean_time", mean_time, 1.0, math.inf, ends="()")
-        self._bank: LinearPredictor | PredictorCopies
-        if predictor is None:
-            predictor, self._bank = LinearPredictor(), LinearPredictor(starts)
-        else:
-            self._bank = PredictorCopies(predictor, starts)
+        predictor = LinearPredictor() if predictor is None else predictor
+        # One object for all starts, if there is one that does the same as copies.
+        is_new = type(predictor) is LinearPredictor and not predictor.observations
+        bank = LinearPredictor(starts) if is_new else PredictorCopies(predictor, starts)
+        self._bank: LinearPredictor | PredictorCopies = bank
         super().__init__(predictor, threshold=math.log(self.mean_time))
         if isinstance(predictor, LinearPredictor):
             self._require_predictions(3)  # p = 1: neither situation nor action has numbers
@@ -214,9 +212,9 @@ class RestartedAlarm(WatchingAlarm):
         log_q = self._bank.log_predict_each(x, a, o)
         log_r, log_m = np.zeros((len(log_q), len(log_p))), np.empty(len(log_p))
         log_r[:, : self._log_e.size] = self._log_r
-        kernels.restarts.weigh(self._starts, log_r, log_q, log_p, log_m)
-        # M = ∞ does not count: it is never the minimum over the modes.
-        return log_r, log_m if w is None else np.where(w > 0.0, log_m, math.inf)
+        weights = np.ones(len(log_p)) if w is None else w
+        kernels.restarts.weigh(self._starts, log_r, log_q, log_p, weights, log_m)
+        return log_r, log_m
 
     def _require_predictions(self, needed: int) -> None:
         """Raise ValueError if every start ends before it has the observations for a prediction.
@@ -236,7 +234,7 @@ class RestartedAlarm(WatchingAlarm):
         self._bank.update(x, a, o)
         self._log_r, log_m = weighed
         place = kernels.restarts.renew(self._starts, self._log_r, t=self.t + 1, lifetime=LIFETIME)
-        self._bank.restart(place, used=self._starts > 0)
+        self._bank.restart(place)
         return self.fast_forward(steps=1, log_e=log_m)
 
     def reset(self) -> None:
@@ -245,7 +243,7 @@ class RestartedAlarm(WatchingAlarm):
         self._log_r = np.zeros((len(self._starts), 0))
         self._starts[:] = 0
         self._starts[0] = self.t + 1
-        self._bank.restart(0, self._starts > 0)
+        self._bank.restart(0)
 
     def _check_state(self, new: SimpleNamespace) -> None:
         super()._check_state(new)

@@ -12,15 +12,22 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
+from bayescontrol import kernels
 from bayescontrol._arrays import ArrayLike, FloatArray, as_integer, require_between
 from bayescontrol._mode_queries import as_mode_list, mode_index, require
-from bayescontrol.bank.plant_mode import FilterBank, FilterMode, PlantMode, PlantWorld
-from bayescontrol.bank.state_space import LimitedInput, as_constant, as_signal
+from bayescontrol.bank.plant_mode import (
+    FilterBank,
+    FilterMode,
+    PlantMode,
+    PlantWorld,
+    require_finite,
+)
+from bayescontrol.bank.state_space import as_constant, as_signal
 from bayescontrol.beliefs.finite import FiniteBelief, finite_belief
 from bayescontrol.beliefs.interacting import InteractingBelief
 from bayescontrol.beliefs.weights import OnImpossible
 from bayescontrol.errors import InvalidSystem, MissingCapability
-from bayescontrol.protocols import MISSING, ActionProbabilities
+from bayescontrol.protocols import ActionProbabilities
 from bayescontrol.rule import ControlRule
 from bayescontrol.schedules import Every, every_step
 from bayescontrol.seeding import Stream
@@ -124,10 +131,6 @@ class BankAgent(Supervisor):
     def __init__(self, bank: "Bank", belief: FiniteBelief[Any], **options: Any) -> None:
         self.bank = bank
         super().__init__(belief, bank.first_signals(), bank.next_signals, **options)
-
-    def observe(self, a: Any, o: Any) -> None:
-        """Learn from output o after input a, which is validated and limited here, once a step."""
-        super().observe(LimitedInput(self.bank.modes[0].limited(a), a), o)
 
     def signal(
         self,
@@ -281,15 +284,13 @@ class Bank:
 
     def next_signals(self, x: FloatArray, a: Any, o: Any) -> FloatArray:
         """T(x, u, y): the signals of the next step."""
-        g, new = self.signals, x.copy()
-        new[0], new[1], new[g.setpoint_before] = x[0] + 1.0, self.period, x[g.setpoint]
-        new[g.u] = self.modes[0].limited(a)
+        first, new = self.modes[0], np.empty(x.shape)
+        u, y, (low, high) = first.as_input(a), first.as_output(x, o), first.limits
+        require_finite(kernels.kalman.next_signals(x, u, low, high, y, self.period, new), u)
         if self._scheduled[0]:
-            new[g.setpoint] = self._setpoint(int(new[0]) + 1)
+            new[self.signals.setpoint] = self._setpoint(int(new[0]) + 1)
         if self._scheduled[1]:
-            new[g.disturbance] = self._disturbance(int(new[0]))
-        if o is not MISSING:
-            new[g.measured] = self.modes[0].as_output(o)
+            new[self.signals.disturbance] = self._disturbance(int(new[0]))
         return new
 
     def __repr__(self) -> str:

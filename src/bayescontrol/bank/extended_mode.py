@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from bayescontrol import kernels
 from bayescontrol._arrays import ArrayLike, FloatArray, require_between
-from bayescontrol.bank.plant_mode import FilterMode, run_filters, stacked
+from bayescontrol.bank.plant_mode import FilterMode, stacked
 from bayescontrol.bank.state_space import Signals, as_covariance
 from bayescontrol.errors import BadEvidence, InvalidSystem, counted
 from bayescontrol.lqr.matrices import as_start
@@ -95,7 +96,8 @@ class ExtendedMode(FilterMode):
 
     def step_filter(self, xs: SituatedState, a: Any, o: Any) -> tuple[FloatArray, FloatArray]:
         """Return ln P(y | past, u) and the next state, linearised at the estimate."""
-        v, y = self.inputs_and_output(xs.x, a, o)
+        self.require_signals(xs.x)
+        v, y = self.inputs(xs.x, self.as_input(a)), self.as_output(xs.x, o)
         self.require_interval(xs.x.item(1))
         at = 1 + 2 * self.signals.outputs
         x, v = xs.s[at : at + self.states], v[:-1]
@@ -114,4 +116,6 @@ class ExtendedMode(FilterMode):
         blank = np.zeros((0, 0))
         models = stacked([(F, H, self.W, self.V, self.nu, blank, math.nan, blank)])
         # The linearised input is the constant 1. There is no stationary filter to use.
-        return run_filters(models, xs.s[None], np.ones(1), y, missing=o is MISSING, regular=False)
+        new, log_p, missing = np.empty((1, xs.s.size)), np.empty(1), o is MISSING
+        kernels.kalman.step(models, xs.s[None], np.ones(1), y, missing, False, new, log_p)
+        return log_p, new

@@ -13,7 +13,6 @@ import math
 import warnings
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from operator import is_
 from typing import Any
 
 import numpy as np
@@ -23,7 +22,6 @@ from bayescontrol._arrays import ArrayLike, FloatArray, as_integer, require_betw
 from bayescontrol.bank.state_space import (
     PI,
     SAME_PERIOD,
-    LimitedInput,
     Loop,
     Signals,
     as_constant,
@@ -43,7 +41,7 @@ from bayescontrol.errors import (
     UnknownAction,
     counted,
 )
-from bayescontrol.lqr.matrices import as_limits, as_matrix, as_start, as_vector, riccati
+from bayescontrol.lqr.matrices import LARGEST, as_limits, as_matrix, as_start, as_vector, riccati
 from bayescontrol.protocols import MISSING, SituatedState
 from bayescontrol.seeding import StreamLike, require_stream
 from bayescontrol.simulators.mode import require_function
@@ -77,8 +75,8 @@ class Filters:
         """Return the states of all filters after input a and output o; o may be `MISSING`."""
         last, self._last = self._last, None
         if last is not None:  # use the result of `log_likelihoods` if it had the same objects
-            arguments, states = last
-            if all(map(is_, arguments, (*xs, a, o))):
+            (x, s, last_a, last_o), states = last
+            if x is xs.x and s is xs.s and last_a is a and last_o is o:
                 return states
         return self.step_filter(xs, a, o)[1]
 
@@ -96,6 +94,9 @@ class FilterMode(Filters):
     output_of: Any
     #: steady_point(r, d): (x, u) in the steady state with the output r, or in the nearest one.
     steady_point: Callable[[FloatArray, FloatArray], FloatArray]
+    #: The gain K, if that is the controller, and the matrix from (setpoint, d, 1) to its input.
+    gain: FloatArray | None = None
+    _forward: FloatArray
     W: FloatArray
     u0: FloatArray
     _continuous: Any = None
@@ -163,8 +164,12 @@ class FilterMode(Filters):
 
     def act(self, xs: SituatedState, rng: StreamLike) -> Any:
         """Return the input of the controller within its limits; a float if there is one input."""
-        (x, s), g, p = xs, self.signals, self.signals.outputs
-        at = 1 + 2 * p  # the place of the estimated state in s
+        (x, s), g = xs, self.signals
+        if self.gain is not None:
+            u, (low, high) = np.empty(g.inputs), self.limits
+            if kernels.kalman.act(self._forward, self.gain, low, high, x, s, u):
+                return u.item() if g.inputs == 1 else u
+        p, at = g.outputs, 1 + 2 * g.outputs  # `at` is the place of the estimated state in s
         loop = Loop(
             k=int(x[0]), setpoint=x[g.setpoint], setpoint_before=x[g.setpoint_before],
             disturbance=x[g.disturbance], u=x[g.u], measured=x[g.measured],
@@ -181,16 +186,22 @@ class FilterMode(Filters):
         return v.item() if g.inputs == 1 else v
 
     def limited(self, u: Any) -> FloatArray:
-        """Validate an input and limit it to the range of the actuator, unless that is done."""
-        if type(u) is LimitedInput:
-            return u.u
-        (low, high), given = self.limits, _vector(u, self.signals.inputs, "the input")
-        if not kernels.kalman.limit(given, low, high, within := np.empty(low.size)):
-            raise BadEvidence(f"the input is {given.tolist()}: it must be finite")
+        """Validate an input and limit it to the range of the actuator."""
+        given, within = self.as_input(u), np.empty(self.signals.inputs)
+        require_finite(kernels.kalman.limit(given, *self.limits, within), given)
         return within
 
-    def as_output(self, o: object) -> FloatArray:
-        """Return a measured output as an array of the right shape; its values are not checked."""
+    def as_input(self, a: object) -> FloatArray:
+        """Return an input as an array of the right shape; its values are not checked."""
+        return _vector(a, self.signals.inputs, "the input")
+
+    def as_output(self, x: FloatArray, o: object) -> FloatArray:
+        """Return an output as an array of the right shape; the last one in x if o is missing.
+
+        Its values are not checked.
+        """
+        if o is MISSING:
+            return x[self.signals.measured]
         if o is None:
             raise BadEvidence(
                 "the output is None: if the sample was lost, pass bayescontrol.MISSING"
@@ -205,17 +216,16 @@ class FilterMode(Filters):
         """Return the state of the filter after input a and output o; o may be `MISSING`."""
         return np.asarray(super().advance(xs, a, o)[0])
 
-    def inputs_and_output(self, x: FloatArray, a: Any, o: Any) -> tuple[FloatArray, FloatArray]:
-        """Return v = (u, d, 1), and y, which is the last output if o is missing."""
-        g = self.signals
-        if getattr(x, "shape", None) != (g.size,):
+    def inputs(self, x: FloatArray, u: FloatArray) -> FloatArray:
+        """Return v = (u, d, 1), where u is limited and d are the disturbances in the signals x."""
+        v = np.empty(u.size + self.signals.disturbances + 1)
+        require_finite(kernels.kalman.inputs(x, u, *self.limits, v), u)
+        return v
+
+    def require_signals(self, x: Any) -> None:
+        """Raise `BadSituation` if the situation does not hold the signals of the loop."""
+        if getattr(x, "shape", None) != self.signals.shape:
             raise BadSituation(f"situation {x!r} has no signals: use Bank(modes).agent()")
-        v = np.empty(g.inputs + g.disturbances + 1)
-        v[: g.inputs] = self.limited(a)
-        if g.disturbances:
-            v[g.inputs : -1] = x[g.disturbance]
-        v[-1] = 1.0
-        return v, x[g.measured] if o is MISSING else self.as_output(o)
 
     def is_regular(self, interval: float) -> bool:
         """Whether this interval is the sampling period."""
@@ -278,9 +288,6 @@ class PlantMode(FilterMode):
     >>> mode.A.round(3).tolist(), mode.B.round(3).tolist(), mode
     ([[0.705]], [[4.219]], PlantMode(light load))
     """
-
-    #: The gain K, if that is the controller.
-    gain: FloatArray | None = None
 
     def __init__(
         self,
@@ -352,10 +359,15 @@ class PlantMode(FilterMode):
                 stacklevel=4,
             )
         target = self.steady_target
-        forward = np.ascontiguousarray(target[n:] + K @ target[:n])  # from (setpoint, d, 1)
-        self.controller = lambda loop: kernels.kalman.feedback(
-            forward, K, loop.setpoint, loop.disturbance, loop.x
-        )
+        self._forward = np.ascontiguousarray(target[n:] + K @ target[:n])
+        self.controller = self._feedback
+
+    def _feedback(self, loop: Loop) -> FloatArray:
+        """Return the input of the gain before limits."""
+        K: Any = self.gain
+        u = np.empty(len(K))
+        kernels.kalman.feedback(self._forward, K, loop.setpoint, loop.disturbance, loop.x, u)
+        return u
 
     @cached_property
     def steady_target(self) -> FloatArray:
@@ -431,7 +443,7 @@ class PlantMode(FilterMode):
         F = np.hstack([np.pad(A, square), np.pad(np.hstack([B, k[:, None]]), rows)])
         p, size = D.shape[0], F.shape[1]
         # NaN: the kernel must not use T, the map of a stationary filter.
-        T, log_det, Sigma = np.zeros((room + 2 * p, size + p)), math.nan, np.zeros_like(W)
+        T, log_det, Sigma = np.zeros((size + p, 2 * p + room)), math.nan, np.zeros_like(W)
         if self.stationary is not None and self.nu == math.inf:
             L, S, Sigma = self.stationary
             log_det, L, Sigma = np.linalg.slogdet(S)[1], np.pad(L, rows), np.pad(Sigma, square)
@@ -439,7 +451,8 @@ class PlantMode(FilterMode):
             feedthrough = np.pad(D, ((0, 0), (room, p)))
             error = np.eye(p, size + p, size) - C @ ahead - feedthrough
             x = ahead + L @ error
-            T = np.vstack([x, C @ x + feedthrough, np.linalg.solve(np.linalg.cholesky(S), error)])
+            white = np.linalg.solve(np.linalg.cholesky(S), error)
+            T = np.vstack([C @ x + feedthrough, white, x]).T
         return F, np.hstack([C, D]), W, self.V, self.nu, T, log_det, Sigma
 
     @cached_property
@@ -463,10 +476,15 @@ class FilterBank(Filters):
     (2, 0.9, (2, 5))
     """
 
+    #: `advance` of the step of the last `log_likelihoods` cannot fail.
+    advances_with_likelihoods = True
+
     def __init__(self, modes: Sequence[PlantMode]) -> None:
         self._modes, self._room = list(modes), max(mode.states for mode in modes)
         self.names = [mode.name or f"m{m}" for m, mode in enumerate(modes)]
         self._cache: dict[float, Any] = {}
+        #: Where the estimated state begins in the row of a filter, and its size.
+        self._places = 1 + 2 * modes[0].signals.outputs, self._room
 
     def _models(self, interval: float) -> Any:
         """Return the models of all modes for a sampling interval; at most 64 are cached."""
@@ -490,17 +508,28 @@ class FilterBank(Filters):
 
     def step_filter(self, xs: SituatedState, a: Any, o: Any) -> tuple[FloatArray, FloatArray]:
         """Return ln P(y | m, past, u) and the next states, one row per mode."""
-        first = self._modes[0]
-        v, y = first.inputs_and_output(xs.x, a, o)
-        interval = xs.x.item(1)
-        regular = first.is_regular(interval)
+        (x, states), first, run = xs, self._modes[0], kernels.kalman
+        first.require_signals(x)
+        u, y, interval = first.as_input(a), first.as_output(x, o), x.item(1)
+        regular, missing = first.is_regular(interval), o is MISSING
         models = self._models(first.period if regular else interval)
-        return run_filters(models, xs.s, v, y, missing=o is MISSING, regular=regular)
+        new, log_p = np.empty(states.shape), np.empty(len(states))
+        may_be_steady = regular and not missing and states.item(0) == 1.0
+        if not may_be_steady or not run.observe(
+            models.T, models.log_det, states, x, u, *first.limits, y, new, log_p
+        ):
+            run.step(models, states, first.inputs(x, u), y, missing, regular, new, log_p)
+        return log_p, new
 
     def mix(self, states: FloatArray, flow: FloatArray) -> FloatArray:
         """Return the states of filters that may switch, for `InteractingBelief`."""
-        at = 1 + 2 * self._modes[0].signals.outputs
-        return kernels.kalman.mix(states, flow, at, self._room)
+        return kernels.kalman.mix(states, flow, *self._places)
+
+    def mix_by_hazard(
+        self, states: FloatArray, stays: FloatArray, leaves: FloatArray, prior: FloatArray
+    ) -> FloatArray:
+        """Return the states of filters that may switch with a hazard."""
+        return kernels.kalman.mix_by_hazard(states, stays, leaves, prior, *self._places)
 
     def __repr__(self) -> str:
         return f"FilterBank({', '.join(self.names[:4])}{', …' * (len(self) > 4)})"
@@ -551,27 +580,23 @@ class PlantWorld:
 
 def stacked(each: Sequence[tuple[Any, ...]]) -> Any:
     """Return `FilterModels`, from their parts for each mode."""
-    return kernels.kalman.FilterModels(*map(np.array, zip(*each, strict=True)))
+    parts = kernels.kalman.FilterModels(*map(np.array, zip(*each, strict=True)))
+    last = {name: np.moveaxis(getattr(parts, name), 0, 2).copy() for name in ("F", "H", "W", "V")}
+    return parts._replace(**last, Sigma=np.moveaxis(parts.Sigma, 0, 2).copy())
 
 
-def run_filters(
-    models: Any, states: FloatArray, v: FloatArray, y: FloatArray, *, missing: bool, regular: bool
-) -> tuple[FloatArray, FloatArray]:
-    """Return ln P(y | past, v) and the next states of all filters, one row each.
-
-    `missing` means that y was not measured, `regular` that the interval is the sampling period.
-    """
-    new, log_p, run = np.empty_like(states), np.empty(len(states)), kernels.kalman
-    may_be_steady = regular and not missing
-    if not may_be_steady or not run.steady_step(models.T, models.log_det, states, v, y, new, log_p):
-        run.step(models, states, v, y, missing, regular, new, log_p)
-    return log_p, new
+def require_finite(is_finite: bool, u: FloatArray) -> None:
+    """Raise BadEvidence if the input is not finite."""
+    if not is_finite:
+        raise BadEvidence(f"the input is {u.tolist()}: it must be finite")
 
 
 def _vector(value: Any, size: int, what: str) -> FloatArray:
     """Return a vector; a number is a vector of one. The values of an array are not checked."""
     if type(value) is np.ndarray and value.shape == (size,) and value.dtype == _FLOAT:
         return value
+    if size == 1 and type(value) is float and abs(value) <= LARGEST:  # the usual case, fast
+        return np.array([value])
     if size == 1 and isinstance(value, float | int | np.number | np.ndarray) and not np.ndim(value):
         value = np.array([value], np.float64)
     return as_vector(value, size, what)

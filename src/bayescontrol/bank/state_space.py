@@ -40,16 +40,6 @@ class Loop(NamedTuple):
     y_before: FloatArray
 
 
-class LimitedInput(NamedTuple):
-    """An input that has been validated and limited, as a vector, and as it was given."""
-
-    u: FloatArray
-    given: Any
-
-    def __repr__(self) -> str:
-        return repr(self.given)
-
-
 @dataclass
 class Signals:
     """The layout of the situation: an array [k, interval, u, setpoint, setpoint before, d, y]."""
@@ -61,8 +51,9 @@ class Signals:
     def __post_init__(self) -> None:
         sizes = [2, self.inputs, self.outputs, self.outputs, self.disturbances, self.outputs]
         ends = np.cumsum(sizes).tolist()
-        #: The number of entries.
+        #: The number of entries, and the shape of the array.
         self.size: int = ends[-1]
+        self.shape = (self.size,)
         _, self.u, self.setpoint, self.setpoint_before, self.disturbance, self.measured = (
             slice(end - size, end) for size, end in zip(sizes, ends, strict=True)
         )

@@ -120,7 +120,9 @@ class FiniteBelief(Tempered, Generic[M]):
     def observe(self, x: Any, a: Any, o: Any) -> None:
         """P(m | âo_≤t) ∝ P(o | m, x, a) P(m | âo_<t). An error leaves the belief unchanged."""
         evidence = self._hypotheses.likelihoods(x, a, o)
-        before = self._weights.copy() if self._hypotheses.stateful_modes else None
+        is_stateful, before = bool(self._hypotheses.stateful_modes), self._weights
+        if is_stateful and not getattr(self._hypotheses.modes, "advances_with_likelihoods", False):
+            before = before.copy()  # `_advance_states` may fail
         try:
             self._weights.condition(evidence, self._hypotheses.log)
         except BadEvidence as error:
@@ -131,7 +133,7 @@ class FiniteBelief(Tempered, Generic[M]):
                 )
             raise self._explain(error, where) from None
         # Private states advance last, so that a mode need not handle an o that is impossible.
-        if before is not None:
+        if is_stateful:
             try:
                 self._advance_states(x, a, o)
             except BaseException:

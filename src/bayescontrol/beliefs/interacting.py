@@ -18,6 +18,7 @@ from bayescontrol._arrays import ArrayLike, FloatArray
 from bayescontrol._mode_queries import ModeArrayQueries, has, mode_label, require
 from bayescontrol.beliefs.finite import M
 from bayescontrol.beliefs.switching import SwitchingBelief
+from bayescontrol.beliefs.weights import Weights
 from bayescontrol.errors import MissingCapability
 from bayescontrol.protocols import Stateful, StateMixing
 
@@ -65,6 +66,8 @@ class InteractingBelief(SwitchingBelief[M]):
     """
 
     format_name: ClassVar[str] = "InteractingBelief"
+    #: The result of `_switch` in this step; `_advance_states` is called before `_predict`.
+    _switched: tuple[FloatArray, FloatArray]
 
     def _require_switchable(self, m: int, mode: Any) -> None:
         """Raise MissingCapability unless the mode has a private state that can be mixed."""
@@ -82,11 +85,19 @@ class InteractingBelief(SwitchingBelief[M]):
 
         The posterior is that of m_t: it is conditioned on o_t, and modes switch after this call.
         """
-        states = self._hypotheses.advanced_states(x, a, o)
-        flow = self._flow(self.posterior())  # P(m_t = i, m_{t+1} = j | âo_≤t)
+        states, v = self._hypotheses.advanced_states(x, a, o), self.posterior()
+        if self._table is None:
+            self._switched = self._switch(v)
         if isinstance(self._hypotheses, ModeArrayQueries):  # one object, one state for all modes
-            self._hypotheses.states[0] = self._hypotheses.modes.mix(states[0], flow)
+            modes, s = self._hypotheses.modes, states[0]
+            if self._table is None:
+                (_, stays, leaves), _ = self._switched
+                s = modes.mix_by_hazard(s, stays, leaves, self._prior)
+            else:
+                s = modes.mix(s, self._flow(v))
+            self._hypotheses.states[0] = s
             return
+        flow = self._flow(v)  # P(m_t = i, m_{t+1} = j | âo_≤t)
         mixed = states[:]
         for j, p_next in enumerate(flow.sum(0)):  # P(m_{t+1} = j | âo_≤t)
             # Nothing to mix if j is ruled out or retired (0), or can only follow itself.
@@ -101,5 +112,11 @@ class InteractingBelief(SwitchingBelief[M]):
         """Return P(m_t = i, m_{t+1} = j | âo_≤t) as a table; v is P(m_t | âo_≤t)."""
         if self._table is not None:
             return np.asarray(v[:, None] * self._table)
-        stays, leaves = self._stays_and_leaves(v)
-        return np.asarray(np.diag(stays.sum(0)) + np.outer(leaves.sum(0), self._prior))
+        (_, stays, leaves), _ = self._switched
+        return np.asarray(np.diag(stays) + np.outer(leaves, self._prior))
+
+    def _predict(self, current: Weights) -> Weights:
+        if self._table is not None:
+            return super()._predict(current)
+        (predicted, _, _), self._given = self._switched
+        return Weights(predicted)

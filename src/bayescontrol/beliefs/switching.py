@@ -19,6 +19,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from bayescontrol import kernels
 from bayescontrol._arrays import ArrayLike, FloatArray, as_numbers, require_between
 from bayescontrol._mode_queries import NOT_GIVEN, has
 from bayescontrol._support.priors import TOLERANCE, as_prior, probability_table
@@ -146,19 +147,17 @@ class SwitchingBelief(_Changing[M]):
         v = current.posterior()
         if self._table is not None:
             return Weights(v @ self._table)
-        if len(self._hazards) == 1:
-            h = float(self._hazards[0])
-            return Weights((1.0 - h) * v + h * self._prior)
-        stays, leaves = self._stays_and_leaves(v)
-        w = stays + leaves.sum(1, keepdims=True) * self._prior
-        predicted = w.sum(0)
-        self._given = np.divide(w, predicted, out=self._given.copy(), where=predicted > 0.0)
+        (predicted, _, _), self._given = self._switch(v)
         return Weights(predicted)
 
-    def _stays_and_leaves(self, v: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return (1 - h) P(h, m) and h P(h, m), with a row for each hazard; v is P(m)."""
-        h, w = self._hazards[:, None], self._given * v
-        return (1.0 - h) * w, h * w
+    def _switch(self, v: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the rows P(m_{t+1}), P(m_t, no change), P(m_t, change); and P(h | m_{t+1}).
+
+        v is P(m_t), and there is no table.
+        """
+        flow, given = np.empty((3, len(v))), np.empty_like(self._given)
+        kernels.finite.switch(v, self._hazards, self._given, self._prior, flow, given)
+        return flow, given
 
     def hazards(self) -> dict[float, float]:
         """P(h | âo_<t) for each hazard of the grid."""

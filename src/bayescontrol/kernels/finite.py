@@ -498,3 +498,36 @@ def draw(w: FloatArray, e: IntArray, blocks: FloatArray, u: float) -> int:
                 break
             remaining -= mass  # a remainder from rounding goes to the last mode with weight
     return block * BLOCK + m
+
+
+@leaf
+def switch(
+    v: FloatArray, hazards: FloatArray, given: FloatArray, prior: FloatArray, flow: FloatArray,
+    new: FloatArray,
+) -> None:  # fmt: skip
+    """Write P(m_{t+1}), P(m_t = m, no change) and P(m_t = m, change) to the rows of `flow`.
+
+    v is P(m_t), and given[i, m] is P(h_i | m_t = m); P(h_i | m_{t+1} = m) is written to `new`. A
+    change draws m_{t+1} from the prior.
+
+    >>> flow, new = np.empty((3, 2)), np.empty((1, 2))
+    >>> v, h, prior = np.array([0.8, 0.2]), np.array([0.25]), np.array([0.5, 0.5])
+    >>> switch(v, h, np.ones((1, 2)), prior, flow, new)
+    >>> flow.round(6).tolist()
+    [[0.725, 0.275], [0.6, 0.15], [0.2, 0.05]]
+    """
+    for m in range(v.size):
+        flow[0, m] = flow[1, m] = flow[2, m] = 0.0
+    for i in range(hazards.size):
+        h, left = hazards[i], 0.0
+        for m in range(v.size):
+            w = given[i, m] * v[m]
+            flow[1, m] += (1.0 - h) * w
+            flow[2, m] += h * w
+            left += h * w
+        for m in range(v.size):
+            new[i, m] = (1.0 - h) * (given[i, m] * v[m]) + left * prior[m]
+            flow[0, m] += new[i, m]
+    for i in range(hazards.size):
+        for m in range(v.size):
+            new[i, m] = new[i, m] / flow[0, m] if flow[0, m] > 0.0 else given[i, m]

@@ -22,7 +22,6 @@ import numpy as np
 from bayescontrol._arrays import FloatArray
 from bayescontrol.kernels._jit import jit, leaf
 from bayescontrol.kernels.elementary import HALF_LOG_2PI, log, log_gamma_function, log_one_plus
-from bayescontrol.kernels.regression import cholesky, solve_upper
 
 #: A filter is steady if no entry of its covariance differs from the stationary one by more than
 #: this, in units of the standard deviations.
@@ -32,18 +31,20 @@ STEADY = 1e-12
 class FilterModels(NamedTuple):
     """Models of M plants with n states, q inputs and disturbances, and p outputs.
 
+    The modes come last where the loops over them are vectorised.
+
     >>> FilterModels._fields[:4]
     ('F', 'H', 'W', 'V')
     """
 
-    F: FloatArray  #: (M, n, n + q), the matrices [A B]
-    H: FloatArray  #: (M, p, n + q), the matrices [C D]
-    W: FloatArray  #: (M, n, n), covariance of the process noise
-    V: FloatArray  #: (M, p, p), covariance of the sensor noise
+    F: FloatArray  #: (n, n + q, M), the matrices [A B]
+    H: FloatArray  #: (p, n + q, M), the matrices [C D]
+    W: FloatArray  #: (n, n, M), covariance of the process noise
+    V: FloatArray  #: (p, p, M), covariance of the sensor noise
     nu: FloatArray  #: (M,), degrees of freedom of Student noise; ∞ for Gaussian noise
-    T: FloatArray  #: (M, n + 2 p, n + q + p), the step of the stationary filter, see `steady_step`
+    T: FloatArray  #: (M, n + q + p, 2 p + n), the step of the stationary filter, see `steady_step`
     log_det: FloatArray  #: (M,), ln det S of the stationary filter; NaN if it is never steady
-    Sigma: FloatArray  #: (M, n, n), the stationary Σ
+    Sigma: FloatArray  #: (n, n, M), the stationary Σ
 
 
 @leaf
@@ -62,18 +63,59 @@ def limit(u: FloatArray, low: FloatArray, high: FloatArray, out: FloatArray) -> 
     return valid
 
 
-@jit
-def feedback(
-    G: FloatArray, K: FloatArray, r: FloatArray, d: FloatArray, x: FloatArray
-) -> FloatArray:
-    """Return u = G (r, d, 1) - K x.
+@leaf
+def next_signals(
+    x: FloatArray, u: FloatArray, low: FloatArray, high: FloatArray, y: FloatArray, period: float,
+    new: FloatArray,
+) -> bool:  # fmt: skip
+    """Write the signals after input u and output y; return False if u is not finite.
+
+    The signals are [k, interval, u, setpoint, setpoint before, disturbances, y].
 
     >>> import numpy as np
-    >>> one = np.ones((1, 1))
-    >>> feedback(np.array([[2.0, 4.0, 1.0]]), 3 * one, 5 * one[0], 0 * one[0], one[0]).tolist()
+    >>> x, one, new = np.array([0.0, 0.5, 0, 3, 2, 0]), np.ones(1), np.empty(6)
+    >>> next_signals(x, 7 * one, -one, one, 4 * one, 0.1, new), new.tolist()
+    (True, [1.0, 0.1, 1.0, 3.0, 3.0, 4.0])
+    """
+    q, p = u.size, y.size
+    for i in range(x.size):
+        new[i] = x[i]
+    new[0], new[1] = x[0] + 1.0, period
+    for i in range(p):
+        new[2 + q + p + i] = x[2 + q + i]
+        new[x.size - p + i] = y[i]
+    return limit(u, low, high, new[2:])
+
+
+@leaf
+def inputs(x: FloatArray, u: FloatArray, low: FloatArray, high: FloatArray, v: FloatArray) -> bool:
+    """Write v = (u, d, 1) with the limited u; return False if u is not finite. x are the signals.
+
+    >>> import numpy as np
+    >>> x, one, v = np.array([0.0, 0.5, 0, 3, 2, 8, 0]), np.ones(1), np.empty(3)
+    >>> inputs(x, 7 * one, -one, one, v), v.tolist()
+    (True, [1.0, 8.0, 1.0])
+    """
+    q, d = u.size, v.size - 1 - u.size
+    at_d = 2 + q + 2 * (x.size - 2 - q - d) // 3  # x has 2 + q + 3 p + d entries
+    for i in range(d):
+        v[q + i] = x[at_d + i]
+    v[q + d] = 1.0
+    return limit(u, low, high, v)
+
+
+@leaf
+def feedback(
+    G: FloatArray, K: FloatArray, r: FloatArray, d: FloatArray, x: FloatArray, u: FloatArray
+) -> None:
+    """Write u = G (r, d, 1) - K x.
+
+    >>> import numpy as np
+    >>> one, u = np.ones((1, 1)), np.empty(1)
+    >>> feedback(np.array([[2.0, 4.0, 1.0]]), 3 * one, 5 * one[0], 0 * one[0], one[0], u)
+    >>> u.tolist()
     [8.0]
     """
-    u = np.empty(len(K))
     for i in range(u.size):
         total = G[i, r.size + d.size]
         for j in range(r.size):
@@ -83,45 +125,125 @@ def feedback(
         for j in range(d.size):
             total += G[i, r.size + j] * d[j]
         u[i] = total
-    return u
-
-
-@jit
-def product(A: FloatArray, B: FloatArray) -> FloatArray:
-    """Return A B, the same bits on every machine.
-
-    >>> import numpy as np
-    >>> product(np.array([[1.0, 2.0]]), np.array([[3.0], [4.0]])).tolist()
-    [[11.0]]
-    """
-    out = np.empty((A.shape[0], B.shape[1]))
-    for i in range(A.shape[0]):
-        for j in range(B.shape[1]):
-            total = 0.0
-            for k in range(A.shape[1]):
-                total += A[i, k] * B[k, j]
-            out[i, j] = total
-    return out
-
-
-@jit
-def _standardised(R: FloatArray, rows: FloatArray) -> FloatArray:
-    """Return rows R⁻¹ for an upper triangular R."""
-    out = rows.copy()
-    for row in out:
-        for j in range(R.shape[0]):
-            for k in range(j):
-                row[j] -= R[k, j] * row[k]
-            row[j] /= R[j, j]
-    return out
 
 
 @leaf
-def _is_stationary(P: FloatArray, Sigma: FloatArray) -> bool:
-    """Return whether P equals the stationary Σ up to rounding."""
+def act(
+    G: FloatArray, K: FloatArray, low: FloatArray, high: FloatArray, x: FloatArray, s: FloatArray,
+    u: FloatArray,
+) -> bool:  # fmt: skip
+    """Write the limited input u of `feedback`; return False if it is not finite.
+
+    x are the signals, s is the state of the filter.
+
+    >>> import numpy as np
+    >>> one, x, s, u = np.ones((1, 1)), np.zeros(6), np.array([0.0, 0, 0, -2, 1]), np.empty(1)
+    >>> act(np.zeros((1, 2)), one, -one[0], one[0], x, s, u), u.tolist()
+    (True, [1.0])
+    """
+    q, n = K.shape
+    p = (x.size - 1 - q - G.shape[1]) // 2  # x has 2 + q + 3 p + d entries, a row of G p + d + 1
+    r, d, x_hat = x[2 + q : 2 + q + p], x[2 + q + 2 * p : x.size - p], s[1 + 2 * p :][:n]
+    feedback(G, K, r, d, x_hat, u)
+    return limit(u, low, high, u)
+
+
+@leaf
+def product(A: FloatArray, B: FloatArray, out: FloatArray) -> None:
+    """Write A B for each of the matrices A[:, :, m] and B[:, :, m], the same bits on every machine.
+
+    Columns of A beyond the rows of B, and columns of B beyond those of `out`, are not used.
+
+    >>> import numpy as np
+    >>> A, B, out = np.array([[[1.0], [2.0]]]), np.array([[[3.0]], [[4.0]]]), np.empty((1, 1, 1))
+    >>> product(A, B, out)
+    >>> out.ravel().tolist()
+    [11.0]
+    """
+    for i in range(out.shape[0]):
+        for j in range(out.shape[1]):
+            for m in range(out.shape[2]):
+                out[i, j, m] = 0.0
+            for k in range(B.shape[0]):
+                for m in range(out.shape[2]):
+                    out[i, j, m] += A[i, k, m] * B[k, j, m]
+
+
+@leaf
+def add_product_transposed(
+    scale: FloatArray, A: FloatArray, B: FloatArray, out: FloatArray, is_symmetric: bool
+) -> None:
+    """Add scale[m] · A Bᵀ to `out` for each m; columns of B beyond those of A are not used.
+
+    If the product `is_symmetric`, the upper triangle is that of the lower one, to the last bit.
+
+    >>> import numpy as np
+    >>> A, out = np.array([[[1.0], [2.0]]]), np.ones((1, 1, 1))
+    >>> add_product_transposed(3 * np.ones(1), A, A, out, True)
+    >>> out.ravel().tolist()
+    [16.0]
+    """
+    for i in range(out.shape[0]):
+        for j in range(i + 1 if is_symmetric else out.shape[1]):
+            for k in range(A.shape[1]):
+                for m in range(out.shape[2]):
+                    out[i, j, m] += scale[m] * (A[i, k, m] * B[j, k, m])
+            if is_symmetric:
+                for m in range(out.shape[2]):
+                    out[j, i, m] = out[i, j, m]
+
+
+@leaf
+def _noisy_factor(S: FloatArray, V: FloatArray, scale: FloatArray, R: FloatArray) -> None:
+    """Write the upper triangular R with RᵀR = S + scale V for each m; NaN if there is none."""
+    p, modes = len(S), scale.size
+    for i in range(p):
+        for j in range(p):
+            for m in range(modes):
+                R[i, j, m] = S[i, j, m] + scale[m] * V[i, j, m]
+    for k in range(p):
+        for m in range(modes):
+            R[k, k, m] = math.sqrt(R[k, k, m]) if R[k, k, m] > 0.0 else math.nan
+        for j in range(k + 1, p):
+            for m in range(modes):
+                R[k, j, m] /= R[k, k, m]
+            for i in range(k + 1, j + 1):
+                for m in range(modes):
+                    R[i, j, m] -= R[k, i, m] * R[k, j, m]
+
+
+@leaf
+def _standardise(R: FloatArray, rows: FloatArray) -> None:
+    """rows ← rows R⁻¹ for upper triangular R."""
+    for i in range(rows.shape[0]):
+        for j in range(rows.shape[1]):
+            for k in range(j):
+                for m in range(rows.shape[2]):
+                    rows[i, j, m] -= R[k, j, m] * rows[i, k, m]
+            for m in range(rows.shape[2]):
+                rows[i, j, m] /= R[j, j, m]
+
+
+@leaf
+def _solve(R: FloatArray, rows: FloatArray) -> None:
+    """rows ← rows (RᵀR)⁻¹ for upper triangular R."""
+    _standardise(R, rows)
+    for i in range(rows.shape[0]):
+        for j in range(rows.shape[1] - 1, -1, -1):
+            for k in range(j + 1, rows.shape[1]):
+                for m in range(rows.shape[2]):
+                    rows[i, j, m] -= R[j, k, m] * rows[i, k, m]
+            for m in range(rows.shape[2]):
+                rows[i, j, m] /= R[j, j, m]
+
+
+@leaf
+def _is_stationary(P: FloatArray, Sigma: FloatArray, m: int) -> bool:
+    """Return whether P of mode m equals the stationary Σ up to rounding."""
     for i in range(len(P)):
         for j in range(len(P)):
-            if not abs(P[i, j] - Sigma[i, j]) <= STEADY * math.sqrt(Sigma[i, i] * Sigma[j, j]):
+            unit = math.sqrt(Sigma[i, i, m] * Sigma[j, j, m])
+            if not abs(P[i, j, m] - Sigma[i, j, m]) <= STEADY * unit:
                 return False
     return True
 
@@ -141,44 +263,60 @@ def steady_step(
     T: FloatArray, log_det: FloatArray, states: FloatArray, v: FloatArray, y: FloatArray,
     new: FloatArray, log_p: FloatArray,
 ) -> bool:  # fmt: skip
-    """Advance the filters that are steady, and write ln P(y | past, v). Return whether all are.
+    """Advance the filters and write ln P(y | past, v), if all are steady; otherwise return False.
 
-    (x̂', ŷ', z) = T (x̂, v, y), where z are the standardised innovations, z = U (y - C x⁻ - D v)
+    (ŷ', z, x̂') = (x̂, v, y) T, where z are the standardised innovations, z = U (y - C x⁻ - D v)
     with U S Uᵀ = 1.
 
     >>> import numpy as np
-    >>> T, new = np.array([[[0.5, 0.5, 0.5], [0.5, 0.5, 0.5], [-0.5, -0.5, 0.5]]]), np.empty((1, 5))
+    >>> T, new = np.array([[[0.5, -0.5, 0.5]] * 2 + [[0.5] * 3]]), np.empty((1, 5))
     >>> states, log_p, one = np.array([[1.0, 2, 0, 2, 1]]), np.empty(1), np.ones(1)
     >>> steady_step(T, np.log(4 * one), states, one, one, new, log_p)
     True
     >>> round(log_p.item(), 6), new.tolist()
     (-2.112086, [[1.0, 2.0, 2.0, 2.0, 1.0]])
     """
-    p, q, all_steady = y.size, v.size, True
-    n, at = T.shape[2] - p - q, 1 + 2 * p  # x̂ begins at `at` in the row of a filter
+    p, q = y.size, v.size
+    n, at = T.shape[1] - p - q, 1 + 2 * p  # x̂ begins at `at` in the row of a filter
     for m in range(states.shape[0]):
-        s, square = states[m], 0.0
+        s, row, square = states[m], new[m], 0.0
         if s[0] != 1.0:
-            all_steady = False
-            continue
-        for k in range(s.size):
-            new[m, k] = s[k]
-        for i in range(n + 2 * p):
-            total = 0.0
-            for j in range(n):
-                total += T[m, i, j] * s[at + j]
-            for j in range(q):
-                total += T[m, i, n + j] * v[j]
-            for j in range(p):
-                total += T[m, i, n + q + j] * y[j]
-            if i < n:
-                new[m, at + i] = total
-            elif i < n + p:
-                new[m, 1 + i - n], new[m, 1 + i - n + p] = total, s[1 + i - n]
-            else:
-                square += total * total
+            return False
+        row[0] = 1.0
+        for k in range(at + n, s.size):
+            row[k] = s[k]
+        out = row[1 : at + n]  # (ŷ', z, x̂')
+        for i in range(out.size):
+            out[i] = 0.0
+        for j in range(n + q + p):
+            factor = s[at + j] if j < n else v[j - n] if j < n + q else y[j - n - q]
+            for i in range(out.size):
+                out[i] += factor * T[m, j, i]
+        for i in range(p):
+            square += out[p + i] * out[p + i]
+            row[1 + p + i] = s[1 + i]
         log_p[m] = -0.5 * (square + log_det[m]) - p * HALF_LOG_2PI
-    return all_steady
+    return True
+
+
+@jit
+def observe(
+    T: FloatArray, log_det: FloatArray, states: FloatArray, x: FloatArray, u: FloatArray,
+    low: FloatArray, high: FloatArray, y: FloatArray, new: FloatArray, log_p: FloatArray,
+) -> bool:  # fmt: skip
+    """Run `steady_step` after input u, with the signals x. Return False also if u is not finite.
+
+    >>> import numpy as np
+    >>> T, new = np.array([[[0.5, -0.5, 0.5]] * 2 + [[0.5] * 3]]), np.empty((1, 5))
+    >>> states, log_p, one = np.array([[1.0, 2, 0, 2, 1]]), np.empty(1), np.ones(1)
+    >>> x, T = np.zeros(6), np.insert(T, 1, 0.0, axis=1)        # an input that has no effect
+    >>> observe(T, np.log(4 * one), states, x, np.nan * one, -one, one, one, new, log_p)
+    False
+    >>> observe(T, np.log(4 * one), states, x, one, -one, one, one, new, log_p), new.item(1)
+    (True, 2.0)
+    """
+    v = np.empty(x.size - 1 - 3 * y.size)
+    return inputs(x, u, low, high, v) and steady_step(T, log_det, states, v, y, new, log_p)
 
 
 @jit
@@ -186,92 +324,146 @@ def step(
     models: FilterModels, states: FloatArray, v: FloatArray, y: FloatArray, missing: bool,
     regular: bool, new: FloatArray, log_p: FloatArray,
 ) -> None:  # fmt: skip
-    """Advance the filters that `steady_step` does not advance, and write ln P(y | past, v).
+    """Advance all filters and write ln P(y | past, v).
 
     If the sample is `missing`, y is not used and ln P is 0. A filter can become steady only if
     sampling is `regular`. ln P is NaN if S is not positive definite; then `new` is not valid.
 
     >>> import numpy as np
     >>> one, flat = np.ones((1, 1, 1)), np.ones(1)
-    >>> models = FilterModels(np.ones((1, 1, 2)), np.array([[[1.0, 0.0]]]), one, one, np.inf * flat,
-    ...                       one, np.nan * flat, one)
+    >>> models = FilterModels(np.ones((1, 2, 1)), np.array([[[1.0], [0.0]]]), one, one,
+    ...                       np.inf * flat, one, np.nan * flat, one)
     >>> states, new, log_p = np.array([[0.0, 0, 0, 0, 1]]), np.empty((1, 5)), np.empty(1)
     >>> step(models, states, np.zeros(1), np.ones(1), False, True, new, log_p)
     >>> round(log_p.item(), 6), new.round(6).tolist()         # N(1; 0, 3), gain 2/3
     (-1.634911, [[0.0, 0.666667, 0.0, 0.666667, 0.666667]])
     """
-    n, p = models.W.shape[1], models.V.shape[1]
-    at = 1 + 2 * p  # where x̂ begins in the row of a filter
-    R, z = np.empty((p, p)), np.empty((n + v.size, 1))
-    z[n:, 0] = v
-    for m in range(len(states)):
-        s, row, H, V, nu = states[m], new[m], models.H[m], models.V[m], models.nu[m]
-        if s[0] == 1.0 and regular and not missing:  # `steady_step` has advanced it
-            continue
-        A, C = models.F[m, :, :n], H[:, :n]
-        log_p[m], row[0] = 0.0, 0.0
-        z[:n, 0] = s[at : at + n]
-        x = product(models.F[m], z)
-        z[:n] = x
-        y_hat = product(H, z)
-        P = product(product(A, s[at + n :].reshape(n, n)), A.T) + models.W[m]
-        if not missing:
-            G, e = product(P, C.T), -y_hat
-            e[:, 0] += y
-            scale, square, log_det = 1.0, 0.0, 0.0
-            S, log_p[m] = product(C, G), math.nan  # it stays NaN if there is no factor R
-            if not cholesky(S + V, R):
-                continue
-            for i, error in enumerate(_standardised(R, e.T)[0]):
-                square += error * error
-                log_det += 2.0 * log(R[i, i])
-            if nu < math.inf:
-                scale = (nu + square) / (nu + p)
-                if not cholesky(S + scale * V, R):
-                    continue
+    (n, p), modes, q = (len(models.W), len(models.V)), len(states), v.size
+    at, one, scale = 1 + 2 * p, np.ones(modes), np.ones(modes)  # x̂ begins at `at` in a row
+    s, row = states.T.copy(), np.empty(states.T.shape)
+    z, x, y_hat = np.empty((n + q, 1, modes)), np.empty((n, 1, modes)), np.empty((p, 1, modes))
+    z[:n, 0] = s[at : at + n]
+    for i in range(q):
+        z[n + i, 0] = v[i]
+    product(models.F, z, x)
+    z[:n] = x
+    product(models.H, z, y_hat)
+    P, work, Sigma = models.W.copy(), np.empty((n, n, modes)), row[at + n :].reshape(n, n, modes)
+    product(models.F, s[at + n :].reshape(n, n, modes), work)
+    add_product_transposed(one, work, models.F, P, True)
+    Sigma[:], row[0], log_p[:] = P, 0.0, 0.0
+    if not missing:
+        G, S, R = np.zeros((n, p, modes)), np.empty((p, p, modes)), np.empty((p, p, modes))
+        error = np.empty((1, p, modes))
+        add_product_transposed(one, P, models.H, G, False)
+        product(models.H, G, S)
+        _noisy_factor(S, models.V, one, R)
+        for i in range(p):
+            for m in range(modes):
+                error[0, i, m] = y[i] - y_hat[i, 0, m]
+        _standardise(R, error)
+        for m in range(modes):
+            square, log_det, nu = 0.0, 0.0, models.nu[m]
+            for i in range(p):
+                square += error[0, i, m] * error[0, i, m]
+                log_det += 2.0 * log(R[i, i, m])
             log_p[m] = _log_density(nu, p, square, log_det)
-            L = _standardised(R, G)
-            for i in range(n):
-                solve_upper(R, L[i], L[i])
-            x_new, reduced = x + product(L, e), np.eye(n) - product(L, C)
-            x, y_hat = x_new, y_hat + product(C, x_new - x)
-            P = product(product(reduced, P), reduced.T)  # this form stays definite
-            noise = product(product(L, V), L.T)
-            P = 0.5 * (P + P.T) + 0.5 * scale * (noise + noise.T)
+            scale[m] = 1.0 if nu == math.inf else (nu + square) / (nu + p)
+        _noisy_factor(S, models.V, scale, R)
+        L, noise, reduced = G.copy(), np.empty((n, p, modes)), np.empty((n, n, modes))
+        _solve(R, L)
+        product(L, models.H, reduced)  # L C
+        for i in range(n):
+            for j in range(n):
+                for m in range(modes):
+                    reduced[i, j, m] = (1.0 if i == j else 0.0) - reduced[i, j, m]
+            for j in range(p):
+                for m in range(modes):
+                    x[i, 0, m] += L[i, j, m] * (y[j] - y_hat[j, 0, m])
+        z[:n] = x
+        product(models.H, z, y_hat)
+        Sigma[:] = 0.0
+        product(reduced, P, work)
+        add_product_transposed(one, work, reduced, Sigma, True)  # this form stays definite
+        product(L, models.V, noise)
+        add_product_transposed(scale, noise, L, Sigma, True)
+        for m in range(modes):
             can_be_steady = regular and not math.isnan(models.log_det[m])
-            if can_be_steady and _is_stationary(P, models.Sigma[m]):
-                row[0], P = 1.0, models.Sigma[m]
-        row[1 : 1 + p], row[1 + p : at], row[at : at + n] = y_hat[:, 0], s[1 : 1 + p], x[:, 0]
-        row[at + n :] = P.ravel()
+            if can_be_steady and _is_stationary(Sigma, models.Sigma, m):
+                row[0, m] = 1.0
+                Sigma[:, :, m] = models.Sigma[:, :, m]
+    row[1 : 1 + p], row[1 + p : at], row[at : at + n] = y_hat[:, 0], s[1 : 1 + p], x[:, 0]
+    new[:] = row.T
+
+
+@leaf
+def pool(states: FloatArray, w: FloatArray, at_x: int, n: int, row: FloatArray) -> None:
+    """Write the state with the mean and the covariance of the mixture Σ_i w_i N(x̂_i, Σ_i) / Σ w.
+
+    x̂ has n numbers and begins at `at_x` in a row. A mode of weight 0 may have any state.
+
+    >>> import numpy as np
+    >>> states, row = np.array([[0.0, 0, 0, 0, 1], [0.0, 2, 2, 2, 1]]), np.empty(5)
+    >>> pool(states, np.ones(2), 3, 1, row)
+    >>> row.tolist()
+    [0.0, 1.0, 1.0, 1.0, 2.0]
+    """
+    total, at_sigma = 0.0, at_x + n
+    for i in range(w.size):
+        total += w[i]
+    for k in range(row.size):
+        row[k] = 0.0
+    for i in range(w.size):
+        if w[i] > 0.0:
+            for k in range(1, row.size):
+                row[k] += w[i] / total * states[i, k]
+    for i in range(w.size):
+        if w[i] > 0.0:
+            for k in range(n):
+                d = w[i] / total * (states[i, at_x + k] - row[at_x + k])
+                for c in range(n):
+                    row[at_sigma + k * n + c] += d * (states[i, at_x + c] - row[at_x + c])
 
 
 @jit
 def mix(states: FloatArray, flow: FloatArray, at_x: int, n: int) -> FloatArray:
     """Return the states that filters start from if modes may switch, see `beliefs.interacting`.
 
-    flow[i, j] is P(m_t = i, m_{t+1} = j | âo_≤t). Row j becomes the mean and the covariance of the
-    mixture Σ_i flow[i, j] N(x̂_i, Σ_i). It stays as it is if no other mode leads to j. x̂ has n
-    numbers and begins at `at_x` in a row.
+    flow[i, j] is P(m_t = i, m_{t+1} = j | âo_≤t). Row j becomes the `pool` of all i. It stays as it
+    is if no other mode leads to j.
 
     >>> import numpy as np
     >>> states = np.array([[0.0, 0, 0, 0, 1], [0.0, 2, 2, 2, 1]])
     >>> mix(states, np.array([[0.25, 0.0], [0.25, 0.5]]), 3, 1).tolist()
     [[0.0, 1.0, 1.0, 1.0, 2.0], [0.0, 2.0, 2.0, 2.0, 1.0]]
     """
-    out, at_sigma = states.copy(), at_x + n
+    out = states.copy()
     for j in range(len(states)):
-        row, total = out[j], flow[:, j].sum()
-        if not total > 0.0 or flow[j, j] == total:
-            continue
-        row[:] = 0.0
-        w = flow[:, j] / total
-        used = np.flatnonzero(w)  # a mode that is ruled out may have any state
-        for i in used:
-            for k in range(1, row.size):
-                row[k] += w[i] * states[i, k]
-        for i in used:
-            for k in range(n):
-                d = w[i] * (states[i, at_x + k] - row[at_x + k])
-                for c in range(n):
-                    row[at_sigma + k * n + c] += d * (states[i, at_x + c] - row[at_x + c])
+        if flow[:, j].sum() != flow[j, j]:
+            pool(states, flow[:, j], at_x, n, out[j])
+    return out
+
+
+@jit
+def mix_by_hazard(
+    states: FloatArray, stays: FloatArray, leaves: FloatArray, prior: FloatArray, at_x: int, n: int
+) -> FloatArray:
+    """Return `mix` with flow[i, j] = stays[i] δ(i, j) + leaves[i] prior[j], in linear time.
+
+    All modes that leave are pooled once. Row j becomes the pool of two: this one, and row j itself.
+
+    >>> import numpy as np
+    >>> states = np.array([[0.0, 0, 0, 0, 1], [0.0, 2, 2, 2, 1]])
+    >>> stays, leaves, prior = np.array([0.0, 0.5]), np.array([0.25, 0.25]), np.array([1.0, 0.0])
+    >>> mix_by_hazard(states, stays, leaves, prior, 3, 1).tolist()
+    [[0.0, 1.0, 1.0, 1.0, 2.0], [0.0, 2.0, 2.0, 2.0, 1.0]]
+    """
+    out, two, w, leaving = states.copy(), np.empty((2, states.shape[1])), np.empty(2), leaves.sum()
+    if leaving > 0.0:
+        pool(states, leaves, at_x, n, two[1])
+    for j in range(len(states)):
+        w[0], w[1] = stays[j], leaving * prior[j]
+        if w[1] > 0.0 and leaving != leaves[j]:  # another mode leads to j
+            two[0] = states[j]
+            pool(two, w, at_x, n, out[j])
     return out

@@ -16,12 +16,20 @@ from typing import NamedTuple
 import numpy as np
 
 from bayescontrol._arrays import FloatArray, IntArray, UIntArray
-from bayescontrol.kernels._jit import leaf
-from bayescontrol.kernels.elementary import HALF_LOG_2PI, exp, log
+from bayescontrol.kernels._jit import jit, leaf
+from bayescontrol.kernels.elementary import (
+    HALF_LOG_2PI,
+    exp,
+    log,
+    log_one_plus,
+    stirling_remainder,
+)
 from bayescontrol.kernels.random import Streams, normal, uniform
 
 #: `log_student` waits if |R⁻ᵀz|² is larger; it also bounds the variance that a new z adds.
 NEW_DIRECTION = 10.0
+#: A number that is this small, relative to the numbers it comes from, is a rounding error.
+REDUNDANT = 1e-11
 #: The smallest variance that `log_student` assumes, relative to the squares of the observations.
 ROUNDING = 1e-20
 
@@ -118,82 +126,116 @@ def score(R: FloatArray, z: FloatArray, x: FloatArray, v: FloatArray) -> tuple[f
     return mean, variance
 
 
-@leaf
-def absorb_rows(F: FloatArray, n: IntArray, row: FloatArray, v: FloatArray, z: FloatArray) -> None:
-    """FᵀF ← FᵀF + row rowᵀ for each triangle F[i] with n[i] ≥ 0 rows; n[i] ← n[i] + 1.
+@jit
+def absorb_rows(F: FloatArray, n: IntArray, row: FloatArray) -> None:
+    """FᵀF ← FᵀF + row rowᵀ for each triangle F[:, :, i] of n[i] rows; n[i] ← n[i] + 1.
 
-    z is 0 and stays 0.
+    These are the rotations of `absorb`, of all triangles at once. The loops over them come last,
+    because then they are vectorised. A number in `row` that earlier ones determine up to rounding,
+    such as a second constant, is not rotated into F: its diagonal entry stays exactly 0.
 
     >>> import numpy as np
-    >>> F, n = np.zeros((2, 1, 1)), np.array([0, -1])
-    >>> absorb_rows(F, n, np.array([3.0]), np.empty(1), np.zeros(1))
+    >>> F, n = np.zeros((1, 1, 2)), np.array([0, 5])
+    >>> absorb_rows(F, n, np.array([3.0]))
     >>> F.ravel().tolist(), n.tolist()
-    ([3.0, 0.0], [1, -1])
+    ([3.0, 3.0], [1, 6])
     """
-    for i in range(n.size):
-        if n[i] >= 0:
-            absorb(F[i], z, row, 1.0, 0.0, v)
-            n[i] += 1
+    d, places = row.size, n.size
+    v, squares = np.empty((d, places)), np.zeros((d, places))  # squares: those of a column of F
+    c, s = np.empty(places), np.empty(places)
+    for k in range(d):
+        for i in range(places):
+            v[k, i] = row[k]
+    for k in range(d):
+        for i in range(places):
+            n_i, r = n[i] + 1.0, F[k, k, i]
+            rounding = REDUNDANT * (abs(row[k]) + math.sqrt((squares[k, i] + r * r) / n_i))
+            left = v[k, i] if abs(v[k, i]) > rounding else 0.0
+            length = math.sqrt(r * r + left * left)
+            c[i] = r / length if length > 0.0 else 1.0
+            s[i] = left / length if length > 0.0 else 0.0
+            F[k, k, i] = length
+        for j in range(k + 1, d):
+            for i in range(places):
+                old = F[k, j, i]
+                F[k, j, i] = c[i] * old + s[i] * v[j, i]
+                v[j, i] = c[i] * v[j, i] - s[i] * old
+                squares[j, i] += F[k, j, i] * F[k, j, i]
+    for i in range(places):
+        n[i] += 1
 
 
 @leaf
-def log_student(
-    F: FloatArray, n: IntArray, row: FloatArray, p: int, v: FloatArray, out: FloatArray
-) -> None:
-    """Write ln q(y | z) for each triangle F[i] of n[i] rows (z, y); NaN if it is too early.
+def log_gamma_step(z: float) -> float:
+    """Return ln Γ(z + ½) - ln Γ(z), without the cancellation of large logarithms.
+
+    >>> round(log_gamma_step(0.5), 12), round(log_gamma_step(1e12) - 0.5 * log(1e12), 12)
+    (-0.572364942925, -0.0)
+    """
+    steps = stirling_remainder(z + 0.5) - stirling_remainder(z)
+    return 0.5 * log(z) + (z * log_one_plus(0.5 / z) - 0.5) + steps
+
+
+@jit
+def log_student(F: FloatArray, n: IntArray, row: FloatArray, p: int, out: FloatArray) -> None:
+    """Write ln q(y | z) for each triangle F[:, :, i] of n[i] rows (z, y); NaN if it is too early.
 
     F = [[R, Z], [0, S]] starts at 0, an improper prior. z has p numbers, row = (z, y). With
-    v = R⁻ᵀ z, component j of y has Student's t distribution with n - p degrees of freedom around
-    v·Z_j, where RSS_j = |S_j|²:
+    v = R⁻ᵀ z, component j of y has Student's t distribution with ν = n - rank degrees of freedom
+    around v·Z_j, where RSS_j = |S_j|²:
 
-        ln q_j = ln Γ((n-p+1)/2) - ln Γ((n-p)/2) - ½ ln πc - ½ (n-p+1) ln(1 + e²/c)
-        c = RSS_j (1 + |v|²)
+        ln q_j = ln Γ((ν+1)/2) - ln Γ(ν/2) - ½ ln πc - ½ (ν+1) ln(1 + e²/c),   c = RSS_j (1 + |v|²)
 
-    It is too early if n - p < 2, or if z has a direction that is new, |v|² > `NEW_DIRECTION`.
+    The rank is the number of directions that z had. It is too early if n - p < 2, or if z has a
+    direction that is new, |v|² > `NEW_DIRECTION`; neither depends on y.
 
     >>> import numpy as np
-    >>> F, n, out = np.zeros((1, 2, 2)), np.zeros(1, np.int64), np.empty(1)
+    >>> F, n, out = np.zeros((2, 2, 1)), np.zeros(1, np.int64), np.empty(1)
     >>> for y in (1.0, -1.0, 0.0):
-    ...     absorb_rows(F, n, np.array([1.0, y]), np.empty(2), np.zeros(2))
-    >>> log_student(F, n, np.array([1.0, 0.0]), 1, np.empty(2), out)
+    ...     absorb_rows(F, n, np.array([1.0, y]))
+    >>> log_student(F, n, np.array([1.0, 0.0]), 1, out)
     >>> round(float(out[0]), 6)   # t with 2 degrees of freedom and scale √(4/3)
     -1.183562
     """
-    for i in range(n.size):
-        out[i] = math.nan
-        nu = n[i] - p
-        if nu < 2:
-            continue
-        G = F[i]
-        leverage = 0.0
+    places = n.size
+    v, leverage, nu, constant = np.empty((p, places)), np.zeros(places), n - 0.0, np.empty(places)
+    mean, size, rss = np.empty(places), np.empty(places), np.empty(places)
+    for k in range(p):
+        for i in range(places):
+            v[k, i], size[i] = row[k], 0.0
+        for j in range(k):
+            for i in range(places):
+                v[k, i] -= F[j, k, i] * v[j, i]
+                size[i] += F[j, k, i] * F[j, k, i]
+        for i in range(places):
+            rounding = REDUNDANT * (abs(row[k]) + math.sqrt(size[i] / max(n[i], 1)))
+            new = math.inf if abs(v[k, i]) > rounding else 0.0
+            v[k, i] = v[k, i] / F[k, k, i] if F[k, k, i] > 0.0 else new
+            leverage[i] += v[k, i] * v[k, i]
+            nu[i] -= 1.0 if F[k, k, i] > 0.0 else 0.0
+    for i in range(places):
+        out[i] = constant[i] = math.nan  # it is too early, or the leverage is NaN
+        if n[i] - p >= 2 and leverage[i] <= NEW_DIRECTION:
+            out[i], constant[i] = 0.0, log_gamma_step(0.5 * nu[i])
+    for j in range(p, row.size):
+        mean[:], size[:], rss[:] = 0.0, 0.0, 0.0
         for k in range(p):
-            t = row[k]
-            for j in range(k):
-                t -= G[j, k] * v[j]
-            if t != 0.0:
-                t = t / G[k, k] if G[k, k] != 0.0 else math.inf
-            v[k] = t
-            leverage += t * t
-        if not leverage <= NEW_DIRECTION:  # also if it is NaN
-            continue
-        total = 0.0
-        constant = math.lgamma(0.5 * (nu + 1)) - math.lgamma(0.5 * nu)
-        for j in range(p, row.size):
-            mean, rss, size = 0.0, 0.0, 0.0
-            for k in range(p):
-                mean += v[k] * G[k, j]
-                size += G[k, j] * G[k, j]
-            for k in range(p, j + 1):
-                rss += G[k, j] * G[k, j]
+            for i in range(places):
+                mean[i] += v[k, i] * F[k, j, i]
+                size[i] += F[k, j, i] * F[k, j, i]
+        for k in range(p, j + 1):
+            for i in range(places):
+                rss[i] += F[k, j, i] * F[k, j, i]
+                size[i] += F[k, j, i] * F[k, j, i]
+        for i in range(places):
             # Rounding errors are not a measure of the noise.
-            c = max(rss, ROUNDING * (size + rss)) * (1.0 + leverage)
-            e = row[j] - mean
-            if c > 0.0:
-                total += constant - 0.5 * math.log(math.pi * c)
-                total -= 0.5 * (nu + 1) * math.log1p(e / c * e)
-            else:  # all observations were 0
-                total = math.nan
-        out[i] = total
+            c = max(rss[i], ROUNDING * size[i]) * (1.0 + leverage[i])
+            if math.isnan(out[i]) or not c > 0.0:  # c = 0: all observations were 0
+                out[i] = math.nan
+                continue
+            e = row[j] - mean[i]
+            out[i] += constant[i] - 0.5 * log(math.pi * c)
+            out[i] -= 0.5 * (nu[i] + 1.0) * log_one_plus(e / c * e)
 
 
 @leaf

@@ -10,6 +10,7 @@ import math
 
 from bayescontrol._arrays import FloatArray, IntArray
 from bayescontrol.kernels._jit import leaf
+from bayescontrol.kernels.elementary import exp, log, log_one_plus
 
 
 @leaf
@@ -22,26 +23,28 @@ def log_add(a: float, b: float) -> float:
     high, low = max(a, b), min(a, b)
     if low == -math.inf or high == math.inf:
         return high
-    return high + math.log1p(math.exp(low - high))
+    return high + log_one_plus(exp(low - high))
 
 
 @leaf
 def weigh(
-    starts: IntArray, log_r: FloatArray, log_q: FloatArray, log_p: FloatArray, log_m: FloatArray
-) -> None:
+    starts: IntArray, log_r: FloatArray, log_q: FloatArray, log_p: FloatArray, w: FloatArray,
+    log_m: FloatArray,
+) -> None:  # fmt: skip
     """Update ln R with an observation and write ln M.
 
-    log_q[i] is NaN if start i has no prediction: then its R stays. A mode with P = 0 gets R = ∞.
+    log_q[i] is NaN if start i has no prediction: then its R stays. A mode with P = 0 gets R = ∞. A
+    mode of weight 0 gets M = ∞: it does not count, for ∞ is never the minimum over the modes.
 
     >>> import numpy as np
     >>> log_r, log_m = np.zeros((2, 2)), np.empty(2)
     >>> weigh(np.array([1, 2]), log_r, np.array([-1.0, math.nan]), np.array([-2.0, -math.inf]),
-    ...       log_m)
+    ...       np.ones(2), log_m)
     >>> log_r.tolist(), log_m.round(4).tolist()
     ([[1.0, inf], [0.0, inf]], [1.3133, inf])
     """
     for m in range(log_p.size):
-        log_m[m] = -math.inf
+        top, total = -math.inf, 0.0
         for i in range(starts.size):
             if starts[i] == 0:
                 log_r[i, m] = -math.inf
@@ -49,7 +52,12 @@ def weigh(
                 log_r[i, m] = math.inf
             elif not math.isnan(log_q[i]):
                 log_r[i, m] += log_q[i] - log_p[m]
-            log_m[m] = log_add(log_m[m], log_r[i, m])
+            top = max(top, log_r[i, m])
+        log_m[m] = top if w[m] > 0.0 else math.inf
+        if abs(log_m[m]) < math.inf:
+            for i in range(starts.size):
+                total += exp(log_r[i, m] - top)
+            log_m[m] += log(total)
 
 
 @leaf
