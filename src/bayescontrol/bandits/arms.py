@@ -187,8 +187,7 @@ class ArmsBelief(Tempered, HasArms[MeanRewards]):
         self._cache: FloatArray | None = None
         self._leader = np.empty(1, np.int64)
         if self._screening and self._why_not_screened() is None:
-            block = kernels.screening.BLOCK
-            self._cache = np.empty((kernels.screening.ROWS, -(-size // block) * block))
+            self._cache = np.empty((kernels.screening.ROWS, size))
             self._roster_changed()
 
     def _roster_changed(self) -> None:

@@ -18,12 +18,18 @@ is left for arm j, it gets a proposal if e < -ln(1 - m_j(V)), and the arms after
 with ν_j(V) > LEVEL is drawn instead. The distribution of the arg max does not depend on the bounds;
 they only affect speed.
 
-The bound: ln P(Bin(n, v) = k) is concave in v and thus below its tangent at a point h, and β/κ
-decreases, so log2 ν_j(v) is linear in v. P(Bin(n, h) = k) is at most
-exp(-n KL(k/n ‖ h)) √(n / 2π k (n - k)), by Stirling's formula with Robbins' (1955) remainders.
+The bound: ln P(Bin(n, v) = k) is concave in v and thus below its tangent at any point h, which has
+the slope -S = -κ(h)/(1 - h); and β/κ decreases. So for v ≥ low
+
+    m(v) ≤ c exp(-S (v - low)),   c = P(Bin(n, h) = k) exp(S (h - low)) β/κ(low)
+
+If c ≤ 1 - exp(-LEVEL), then ν(v) = LEVEL exp(-S (v - low)) is a bound, because -ln(1 - m) is convex
+in m. The points low and h of `_fit_line` are such that this holds for all whole numbers, as the
+tests check: c has limits for large α and β, and is everywhere at least 5 % smaller.
 """
 
 import math
+from decimal import Decimal, localcontext
 from typing import NamedTuple
 
 import numpy as np
@@ -36,29 +42,27 @@ from bayescontrol.kernels.elementary import (
     LOG2_E,
     exp,
     exp_excess,
-    log,
     log_one_plus,
     stirling_remainder,
 )
 from bayescontrol.kernels.random import Streams, beta_of, exponential, gamma_constants
 
-# Rows of `cache`, a column for each arm: constants of the two gammas, the mean, and the line of ν.
-# A retired arm has the mean -1. It and the leader have the line 0, where ν is 0.
-D_ALPHA, C_ALPHA, D_BETA, C_BETA, MEAN, INTERCEPT, SLOPE = range(7)
-ROWS = 7
-#: `cache` has a multiple of this number of columns; the last ones are like retired arms.
-BLOCK = 4
+# Rows of `cache`, a column for each arm: constants of the two gammas, the mean, the line of log2 ν,
+# and scratch for ν. A retired arm has the mean -1. It and the leader have the line 0, where ν is 0.
+D_ALPHA, C_ALPHA, D_BETA, C_BETA, MEAN, INTERCEPT, SLOPE, NU = range(8)
+ROWS = 8
+#: E is compared with the sum of ν of this number of arms.
+BLOCK = 16
 #: The value of `leader` while it is not known.
 UNKNOWN = -1
 
-# Tuned for ten arms. An arm with a larger ν than LEVEL is drawn; the tangent is about Z standard
-# deviations above the mean; ν is a bound from SHARE of this distance on.
-LEVEL, Z, SHARE = 0.15, 2.6, 0.6
-#: -ln(1 - m) is at most m times this where ν ≤ LEVEL. A margin for the rounding of the line.
-MARGIN = LEVEL / (1.0 - math.exp(-LEVEL)) * (1.0 + 1e-4)
-LOG_MARGIN, LOG_LEVEL = math.log(MARGIN), math.log(LEVEL) + 1e-4
+# Tuned for ten arms. An arm with a larger ν than LEVEL is drawn. The line passes through LEVEL at
+# about Z standard deviations above the mean, and is parallel to the tangent at about STEP more.
+LEVEL, Z, STEP = 0.085, 1.85, 1.0
 # A double with the bits (y + 1023) 2^52 is 2^y, interpolated linearly and so from above.
 UNIT, BIAS = 2.0**52, 1023.0
+#: The exponent of LEVEL, with a margin for the rounding of the line.
+LEVEL_BITS = (BIAS + math.log2(LEVEL) + 1e-4) * UNIT
 #: The largest ν is 2^10.
 TOP = (BIAS + 10.0) * UNIT
 #: Marks a line that is not computed yet; its ν is the largest.
@@ -80,24 +84,14 @@ def _rate(k: float, beta: float, v: float) -> float:
 
 @leaf
 def _fit_line(alpha: float, beta: float, cache: FloatArray, j: int) -> None:
-    """Compute the line of arm j, whose tangent point h is the end of Wilson's score interval.
-
-    β/κ is taken at `low`, between the mean and h. ν is at least LEVEL there, so that arms with
-    v < low are drawn.
-    """
+    """Compute the line of arm j; `low` is the end of Wilson's score interval, and 1 - y is h."""
     n, k = alpha + beta - 1.0, alpha - 1.0
-    p = (alpha - 0.5) / n
-    half = 0.5 * Z * Z / n
-    h = (p + half + math.sqrt(half * (half + 2.0 * p * (1.0 - p)))) / (1.0 + 2.0 * half)
-    low = p + SHARE * (h - p)
-    slope = _rate(k, beta, h) / (1.0 - h)
-    log_nu = LOG_MARGIN - divergence(k, beta, h, 1.0 - h)
-    if k > 0.0:  # else √(n / 2π k (n - k)) β/κ is replaced by 1
-        factor = beta / _rate(k, beta, low)
-        log_nu += 0.5 * log(factor * factor * n / (2.0 * math.pi * k * beta))
-    log_nu = max(log_nu, LOG_LEVEL - slope * (h - low))
-    cache[SLOPE, j] = slope * LOG2_E * UNIT
-    cache[INTERCEPT, j] = (BIAS + log_nu * LOG2_E) * UNIT + cache[SLOPE, j] * h
+    p, half = (alpha - 0.5) / n, 0.5 * Z * Z / n
+    low = (p + half + math.sqrt(half * (half + 2.0 * p * (1.0 - p)))) / (1.0 + 2.0 * half)
+    step = STEP * math.sqrt(low / (n * (1.0 - low)))
+    y = (1.0 - low) * (1.0 + step) / (1.0 + 2.0 * step)
+    cache[SLOPE, j] = _rate(k, beta, 1.0 - y) / y * (LOG2_E * UNIT)
+    cache[INTERCEPT, j] = LEVEL_BITS + cache[SLOPE, j] * low
 
 
 @leaf
@@ -105,10 +99,10 @@ def prepare(rows: FloatArray, active: IntArray, cache: FloatArray, leader: IntAr
     """Fill the cache for arms with posteriors Beta(α, β), the rows; only active arms are chosen.
 
     >>> import numpy as np
-    >>> cache, leader = np.empty((ROWS, BLOCK)), np.empty(1, np.int64)
-    >>> prepare(np.array([[3.0, 1.0], [1.0, 1.0]]), np.arange(2), cache, leader)
+    >>> cache, leader = np.empty((ROWS, 3)), np.empty(1, np.int64)
+    >>> prepare(np.array([[3.0, 1.0], [1.0, 1.0], [2.0, 1.0]]), np.arange(2), cache, leader)
     >>> cache[MEAN]
-    array([ 0.75,  0.5 , -1.  , -1.  ])
+    array([ 0.75,  0.5 , -1.  ])
     """
     leader[0], cache[MEAN:], cache[MEAN] = UNKNOWN, 0.0, -1.0
     for j in range(rows.shape[0]):
@@ -124,7 +118,7 @@ def learn(rows: FloatArray, cache: FloatArray, leader: IntArray, j: int, r: floa
     """Update arm j and the cache: α_j += 1 if r is 1, β_j += 1 if r is 0; return max(α_j, β_j).
 
     >>> import numpy as np
-    >>> rows, cache, leader = np.ones((1, 2)), np.empty((ROWS, BLOCK)), np.empty(1, np.int64)
+    >>> rows, cache, leader = np.ones((1, 2)), np.empty((ROWS, 1)), np.empty(1, np.int64)
     >>> prepare(rows, np.arange(1), cache, leader)
     >>> learn(rows, cache, leader, 0, 1.0)
     2.0
@@ -164,12 +158,33 @@ def _beta(rng_state: UIntArray, cache: FloatArray, j: int) -> float:
     return beta_of(rng_state, d_a, c_a, d_b, c_b)
 
 
+def _small_remainders() -> FloatArray:
+    """Return Δ(x) for whole numbers 1 ≤ x < 100; Δ(0) is not used."""
+    with localcontext() as context:
+        context.prec = 36
+        half, half_log_2pi = Decimal("0.5"), Decimal("0.918938533204672741780329736405617640")
+        log_factorial, remainders = Decimal(0), [0.0]
+        for x in map(Decimal, range(1, 100)):
+            remainders.append(float(log_factorial - (x - half) * x.ln() + x - half_log_2pi))
+            log_factorial += x.ln()
+    return np.array(remainders)
+
+
+REMAINDERS = _small_remainders()
+
+
+@inlined
+def _remainder(x: float) -> float:
+    """Return Δ(x), the remainder of Stirling's formula for ln Γ(x), for a whole number x ≥ 1."""
+    return float(REMAINDERS[int(x)]) if x < REMAINDERS.size else stirling_remainder(x)
+
+
 @leaf
 def proposal_probability(alpha: float, beta: float, v: float) -> float:
     """Return m(v) ≥ P(X > v), X ~ Beta(α, β), for k/n < v < 1.
 
     P(Bin(n, v) = k) = √(n / 2π k (n - k)) exp(Δ(n) - Δ(k) - Δ(n - k) - n KL(k/n ‖ v)), where Δ is
-    the remainder of Stirling's formula: factorials of large numbers would lose precision.
+    `_remainder`: factorials of large numbers would lose precision.
 
     >>> proposal_probability(1.0, 2.0, 0.75)  # (1 - v)²
     0.0625
@@ -178,7 +193,7 @@ def proposal_probability(alpha: float, beta: float, v: float) -> float:
     log_term = -divergence(k, beta, v, 1.0 - v)
     if k == 0.0:
         return exp(log_term)
-    log_term += stirling_remainder(n) - stirling_remainder(k) - stirling_remainder(beta)
+    log_term += _remainder(n) - _remainder(k) - _remainder(beta)
     return exp(log_term) * math.sqrt(n / (2.0 * math.pi * k * beta)) * beta / _rate(k, beta, v)
 
 
@@ -194,30 +209,28 @@ def _propose(alpha: float, beta: float, v: float, rng_state: UIntArray) -> float
 
 
 @leaf
-def _search_block(
+def _propose_in_block(
     rows: FloatArray,
     cache: FloatArray,
-    start: int,
+    arms: tuple[int, int],
     best: int,
     v: float,
     e: float,
     rng_state: UIntArray,
 ) -> tuple[int, float, float]:
-    """Take the arms from `start` on one by one; return the best arm, V and what is left of E."""
-    for j in range(start, start + BLOCK):
-        if cache[INTERCEPT, j] == STALE:
-            _fit_line(rows[j, 0], rows[j, 1], cache, j)
-        nu, x = _nu(cache, j, v), v
-        if nu > LEVEL:
-            x = _beta(rng_state, cache, j)
-        elif nu <= e:
-            e -= nu
+    """Make the proposals of the arms from the first to before the second of `arms`.
+
+    `v` is V, the value of the arm `best`, and `e` is what is left of E. Return all three.
+    """
+    for j in range(arms[0], arms[1]):
+        if cache[NU, j] <= e:
+            e -= cache[NU, j]
         else:
             if v < 1.0 and e < -log_one_plus(-proposal_probability(rows[j, 0], rows[j, 1], v)):
                 x = _propose(rows[j, 0], rows[j, 1], v, rng_state)
+                if x > v:
+                    best, v = j, x
             e = exponential(rng_state)
-        if x > v:
-            best, v = j, x
     return best, v, e
 
 
@@ -228,7 +241,7 @@ def draw_action(rows: FloatArray, cache: FloatArray, leader: IntArray, rng_state
     >>> import numpy as np
     >>> from bayescontrol.seeding import Stream
     >>> rows = np.array([[1.0, 999.0], [999.0, 1.0]])
-    >>> cache, leader = np.empty((ROWS, BLOCK)), np.empty(1, np.int64)
+    >>> cache, leader = np.empty((ROWS, 2)), np.empty(1, np.int64)
     >>> prepare(rows, np.arange(2), cache, leader)
     >>> draw_action(rows, cache, leader, Stream(1).state)
     1
@@ -237,12 +250,23 @@ def draw_action(rows: FloatArray, cache: FloatArray, leader: IntArray, rng_state
         _find_leader(cache, leader)
     best = leader[0]
     v, e = _beta(rng_state, cache, best), exponential(rng_state)
-    for j in range(0, cache.shape[1], BLOCK):
-        nu = _nu(cache, j, v) + _nu(cache, j + 1, v) + (_nu(cache, j + 2, v) + _nu(cache, j + 3, v))
-        if nu < min(e, LEVEL):
-            e -= nu
+    for start in range(0, cache.shape[1], BLOCK):
+        end, total = min(start + BLOCK, cache.shape[1]), 0.0
+        for j in range(start, end):
+            nu = _nu(cache, j, v)
+            if nu > LEVEL and cache[INTERCEPT, j] == STALE:
+                _fit_line(rows[j, 0], rows[j, 1], cache, j)
+                nu = _nu(cache, j, v)
+            if nu > LEVEL:
+                x, nu = _beta(rng_state, cache, j), 0.0
+                if x > v:
+                    best, v = j, x
+            cache[NU, j] = nu
+            total += nu
+        if total < e:
+            e -= total
         else:
-            best, v, e = _search_block(rows, cache, j, best, v, e, rng_state)
+            best, v, e = _propose_in_block(rows, cache, (start, end), best, v, e, rng_state)
     return int(best)
 
 
@@ -262,7 +286,7 @@ def interact(
 
     >>> import numpy as np
     >>> from bayescontrol.seeding import Stream
-    >>> arms = ScreenedArms(np.ones((2, 2)), np.empty((ROWS, BLOCK)), np.empty(1, np.int64))
+    >>> arms = ScreenedArms(np.ones((2, 2)), np.empty((ROWS, 2)), np.empty(1, np.int64))
     >>> prepare(arms.rows, np.arange(2), arms.cache, arms.leader)
     >>> actions, rewards = np.empty(50, np.int64), np.empty(50)
     >>> streams = Streams(Stream(1).state, Stream(2).state)
