@@ -127,7 +127,7 @@ def _run(agent: Any, environment: ArmsEnvironment, steps: int, p: Stream, q: Str
     return Record(environment.labels.column(actions), rewards)
 
 
-# A binomial tail sums about √n terms: beyond this count, drawing every arm is faster.
+# Beyond this count, doubles near 1 are too coarse for the bounds of screening.
 _LARGEST_SCREENED = 2.0**32
 
 
@@ -163,7 +163,7 @@ class ArmsBelief(Tempered, HasArms[MeanRewards]):
         Array("prior", "_prior", shape=(None, None), finite=False, shared=True),
         Array("rows", "_rows", shape=(None, None), finite=False),
         Array("drawn", lambda belief: belief._saved_mode(), shape=..., finite=False),
-        *map(Copied, ("_drawn", "_undrawn", "_logs", "_cache")),
+        *map(Copied, ("_drawn", "_logs", "_cache", "_leader")),
     )
 
     def __init__(
@@ -179,16 +179,21 @@ class ArmsBelief(Tempered, HasArms[MeanRewards]):
     def _refresh(self) -> None:
         """Allocate the arrays of the kernels; called when the number of arms changes."""
         size = len(self._rows)
-        self._drawn, self._undrawn = np.full(size, np.nan), np.empty(size, np.int64)
-        self._logs = np.empty(size)
+        self._drawn, self._logs = np.full(size, np.nan), np.empty(size)
         #: Whether some means must be compared on a logarithmic scale (`kernels.arms`). Parameters
         #: never decrease: once this is False, it stays so.
         rows = self._tempered(self._rows)
         self.compares_logs = kernels.arms.needs_logs(self.family.kind, rows, np.arange(size))
         self._cache: FloatArray | None = None
+        self._leader = np.empty(1, np.int64)
         if self._screening and self._why_not_screened() is None:
             self._cache = np.empty((kernels.screening.ROWS, size))
-            kernels.screening.prepare_all(self._rows, self._cache)
+            self._roster_changed()
+
+    def _roster_changed(self) -> None:
+        if self._cache is not None:
+            active = self._roster.active
+            kernels.screening.prepare(self._rows, active, self._cache, self._leader)
 
     def _apply_temperature(self) -> None:
         self._refresh()
@@ -230,7 +235,7 @@ class ArmsBelief(Tempered, HasArms[MeanRewards]):
         """Update arm a with its reward o. An error leaves the belief unchanged."""
         j, r = self._roster.labels.place(a), self.family.reward(o)
         if self._cache is not None:
-            if kernels.screening.learn(self._rows, self._cache, j, r) > _LARGEST_SCREENED:
+            if kernels.screening.learn(self._rows, self._cache, self._leader, j, r) > _LARGEST_SCREENED:
                 self._refresh()
         else:
             row = self._rows[j].copy()
@@ -259,7 +264,7 @@ class ArmsBelief(Tempered, HasArms[MeanRewards]):
         self._last = None
         if self._cache is not None:
             j = kernels.screening.draw_action(
-                self._rows, self._cache, self._roster.active, self._undrawn, state_of(rng)
+                self._rows, self._cache, self._leader, state_of(rng)
             )
         else:
             j = self._draw_all(*self._rows_to_draw(rng), rng)
@@ -422,9 +427,7 @@ class ArmsBelief(Tempered, HasArms[MeanRewards]):
         family, active = self.family, self._roster.active
         streams = kernels.random.Streams(p.state, q.state)
         if self._cache is not None:
-            screened = kernels.screening.ScreenedArms(
-                self._rows, self._cache, active, self._undrawn
-            )
+            screened = kernels.screening.ScreenedArms(self._rows, self._cache, self._leader)
             kernels.screening.interact(screened, truth, streams, actions, rewards)
         else:
             rows, T = self._rows, self._temperature

@@ -207,11 +207,13 @@ def true_rows(given: ArrayLike, arms: int, limits: Mapping[str, tuple[float, flo
             f"true parameters of shape {values.shape} for {arms} arms: give each arm its "
             f"{' and '.join(names)}"
         )
-    rows, (low, high) = values.reshape(arms, -1), np.array(list(limits.values())).T
-    for j, k in np.argwhere(~((rows >= low) & (rows <= high))):  # also if it is NaN
-        raise InvalidTable(
-            f"arm {j}: the {names[k]} is {rows[j, k]:g}, it must be in [{low[k]:g}, {high[k]:g}]"
-        )
+    rows = values.reshape(arms, -1)
+    for name, (low, high), column in zip(names, limits.values(), rows.T, strict=True):
+        for j in (column.argmin(), column.argmax()):  # a NaN counts as smallest and as largest
+            if not low <= column.item(j) <= high:
+                raise InvalidTable(
+                    f"arm {j}: the {name} is {column[j]:g}, it must be in [{low:g}, {high:g}]"
+                )
     return rows
 
 

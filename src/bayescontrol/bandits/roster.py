@@ -171,6 +171,10 @@ class HasArms(Saved, Generic[M]):
     def use_roster(self, roster: Roster) -> None:
         """Share the active arms of another belief with the same arms."""
         self._roster = roster
+        self._roster_changed()
+
+    def _roster_changed(self) -> None:
+        """Update what depends on the active arms."""
 
     def require_same_arms(self, roster: Roster) -> None:
         """Raise IncompatibleState if a saved roster has other arms."""
@@ -213,6 +217,7 @@ class HasArms(Saved, Generic[M]):
         (('blue',), {'red': 1, 'blue': 0})
         """
         self._roster.retire(arm)
+        self._roster_changed()
         if self._last is not None:
             self._last.retire(arm)
             if not self._last.arms:  # it was drawn before the active arms were added
@@ -233,6 +238,7 @@ class HasArms(Saved, Generic[M]):
         (0, 1)
         """
         self._roster.restore(arm)
+        self._roster_changed()
 
     def fast_forward(self, actions: IntArray) -> None:
         """Synchronise with a finished compiled loop, which has updated the posteriors."""

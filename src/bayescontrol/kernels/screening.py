@@ -2,132 +2,125 @@
 
     arg max_j X_j,   X_j ~ Beta(α_j, β_j) independent, α_j and β_j integers
 
-Draw the leader, the arm with the largest mean; V is the largest value drawn so far. An arm is
-drawn only if V is below its ceiling h_j; else P(X_j > V) ≤ b_j, where b_j bounds P(X_j > h_j).
-For the arms that were not drawn one uniform number U decides: P(some X_j > V) ≤ Σ b_j, so
-U ≥ Σ b_j rules them all out. Otherwise U is compared with the bounds at V itself, and finally with
-the exact tails
+Draw the leader, the arm with the largest mean; V is the largest value found so far. Most other arms
+are not drawn. Let n = α + β - 1, k = α - 1, v > k/n and 1 - X = (1 - v) e^-t. Then t > 0 has the
+density P(Bin(n, v) = k) β (x/v)^k e^-βt, x = 1 - (1 - v) e^-t, and ln(x/v) ≤ t (1 - v)/v. Hence
 
-    P(X_j > v) = P(Bin(n, v) ≤ k),   n = α_j + β_j - 1,   k = α_j - 1
+    P(X > v) ≤ m(v) = P(Bin(n, v) = k) β/κ,   κ = (n v - k)/v = β - k (1 - v)/v
 
-which decide whether one exceeds V, and which. The distribution of the arg max does not depend on
-the ceilings; they only affect speed.
+and X is drawn exactly, as far as it is above v, by a proposal: with probability m(v) draw t with
+density κ e^-κt, and accept it with probability exp(k (ln(x/v) - t (1 - v)/v)). If there is no
+proposal, or it is rejected, then X ≤ v.
 
-The bound: for k < n v the terms of the binomial sum decrease at least by the factor
-q = k (1 - v)/((n - k + 1) v), so the sum is at most the first over 1 - q; and the first is at most
-exp(-n KL(k/n ‖ v)) √(n / 2π k (n - k)), by Stirling's formula with Robbins' (1955) remainders.
+One exponential number E decides which arms get a proposal at v = V. Each arm in turn takes ν_j(V)
+from it, an upper bound of -ln(1 - m_j(V)). If E lasts for all arms, none gets one. If only e < ν_j
+is left for arm j, it gets a proposal if e < -ln(1 - m_j(V)), and the arms after j a new E. An arm
+with ν_j(V) > LEVEL is drawn instead. The distribution of the arg max does not depend on the bounds;
+they only affect speed.
+
+The bound: ln P(Bin(n, v) = k) is concave in v and thus below its tangent at any point h, which has
+the slope -S = -κ(h)/(1 - h); and β/κ decreases. So for v ≥ low
+
+    m(v) ≤ c exp(-S (v - low)),   c = P(Bin(n, h) = k) exp(S (h - low)) β/κ(low)
+
+If c ≤ 1 - exp(-LEVEL), then ν(v) = LEVEL exp(-S (v - low)) is a bound, because -ln(1 - m) is convex
+in m. The points low and h of `_fit_line` are such that this holds for all whole numbers, as the
+tests check: c has limits for large α and β, and is everywhere at least 5 % smaller.
 """
 
 import math
+from decimal import Decimal, localcontext
 from typing import NamedTuple
+
+import numpy as np
 
 from bayescontrol._arrays import FloatArray, IntArray, UIntArray
 from bayescontrol.kernels._jit import inlined, leaf
 from bayescontrol.kernels.arms import BERNOULLI, respond
 from bayescontrol.kernels.beta_distribution import divergence
-from bayescontrol.kernels.elementary import exp, stirling_remainder
-from bayescontrol.kernels.random import Streams, beta_of, gamma_constants, uniform
+from bayescontrol.kernels.elementary import (
+    LOG2_E,
+    exp,
+    exp_excess,
+    log_one_plus,
+    stirling_remainder,
+)
+from bayescontrol.kernels.random import Streams, beta_of, exponential, gamma_constants
 
-# Rows of `cache`, a column for each arm: constants of the two gammas, the mean, the ceiling, its
-# bound, the slope of that bound, and scratch for the bound at V.
-D_ALPHA, C_ALPHA, D_BETA, C_BETA, MEAN, CEILING, BOUND, SLOPE, AT_V = range(9)
-ROWS = 9
+# Rows of `cache`, a column for each arm: constants of the two gammas, the mean, the line of log2 ν,
+# and scratch for ν. A retired arm has the mean -1. It and the leader have the line 0, where ν is 0.
+D_ALPHA, C_ALPHA, D_BETA, C_BETA, MEAN, INTERCEPT, SLOPE, NU = range(8)
+ROWS = 8
+#: E is compared with the sum of ν of this number of arms.
+BLOCK = 16
+#: The value of `leader` while it is not known.
+UNKNOWN = -1
 
-#: Ceilings are about this many standard deviations above the mean; tuned for ten arms.
-Z = 2.8
-#: Marks a ceiling that is not computed yet; a leader needs no ceiling.
-STALE = 2.0
-# A margin for the rounding of the bounds.
-SAFETY = 1.0 + 1e-9
+# Tuned for ten arms. An arm with a larger ν than LEVEL is drawn. The line passes through LEVEL at
+# about Z standard deviations above the mean, and is parallel to the tangent at about STEP more.
+LEVEL, Z, STEP = 0.085, 1.85, 1.0
+# A double with the bits (y + 1023) 2^52 is 2^y, interpolated linearly and so from above.
+UNIT, BIAS = 2.0**52, 1023.0
+#: The exponent of LEVEL, with a margin for the rounding of the line.
+LEVEL_BITS = (BIAS + math.log2(LEVEL) + 1e-4) * UNIT
+#: The largest ν is 2^10.
+TOP = (BIAS + 10.0) * UNIT
+#: Marks a line that is not computed yet; its ν is the largest.
+STALE = 2.0 * TOP
+
+
+@inlined
+def _nu(cache: FloatArray, j: int, v: float) -> float:
+    """Return ν_j(v), from the line of log2 ν_j."""
+    y = cache[INTERCEPT, j] - cache[SLOPE, j] * v
+    return float(np.int64(min(max(y, 0.0), TOP)).view(np.float64))
+
+
+@inlined
+def _rate(k: float, beta: float, v: float) -> float:
+    """Return κ = (n v - k)/v, without cancellation near v = 1."""
+    return (beta * v - k * (1.0 - v)) / v
 
 
 @leaf
-def tail_bound(alpha: float, beta: float, v: float) -> float:
-    """Return an upper bound of P(X > v), X ~ Beta(α, β); at most 1.
-
-    P(X > v) = P(Bin(n, v) ≤ k), n = α + β - 1, k = α - 1: its largest term by Stirling's formula
-    without remainders, which is too large, times a geometric series. α and β are integers, v is in
-    (0, 1).
-
-    >>> from math import comb
-    >>> exact = sum(comb(10, k) * 0.7**k * 0.3 ** (10 - k) for k in range(4))
-    >>> bool(exact < tail_bound(4.0, 7.0, 0.7) < 1.1 * exact)
-    True
-    """
+def _fit_line(alpha: float, beta: float, cache: FloatArray, j: int) -> None:
+    """Compute the line of arm j; `low` is the end of Wilson's score interval, and 1 - y is h."""
     n, k = alpha + beta - 1.0, alpha - 1.0
-    if k >= n * v:
-        return 1.0
-    first = exp(-divergence(k, beta, v, 1.0 - v))
-    if k == 0.0:
-        return min(first * SAFETY, 1.0)
-    first *= math.sqrt(n / (2.0 * math.pi * k * beta))
-    ratio = k * (1.0 - v) / ((n - k + 1.0) * v)
-    return min(first / (1.0 - ratio) * SAFETY, 1.0)
+    p, half = (alpha - 0.5) / n, 0.5 * Z * Z / n
+    low = (p + half + math.sqrt(half * (half + 2.0 * p * (1.0 - p)))) / (1.0 + 2.0 * half)
+    step = STEP * math.sqrt(low / (n * (1.0 - low)))
+    y = (1.0 - low) * (1.0 + step) / (1.0 + 2.0 * step)
+    cache[SLOPE, j] = _rate(k, beta, 1.0 - y) / y * (LOG2_E * UNIT)
+    cache[INTERCEPT, j] = LEVEL_BITS + cache[SLOPE, j] * low
 
 
 @leaf
-def _raise_ceiling(alpha: float, beta: float, cache: FloatArray, j: int) -> None:
-    """Compute the ceiling h of arm j by Wilson's score interval, its bound, and the slope there."""
-    n = alpha + beta - 1.0
-    p = (alpha - 0.5) / n
-    half = 0.5 * Z * Z / n
-    h = (p + half + math.sqrt(half * (half + 2.0 * p * (1.0 - p)))) / (1.0 + 2.0 * half)
-    if 0.0 < h < 1.0:
-        cache[CEILING, j], cache[BOUND, j] = h, tail_bound(alpha, beta, h)
-        cache[SLOPE, j] = max(n * h - alpha + 1.0, 0.0) / (h * (1.0 - h))
-    else:
-        cache[CEILING, j], cache[BOUND, j], cache[SLOPE, j] = 1.0, 0.0, 0.0
-
-
-@inlined
-def _bound_above(cache: FloatArray, j: int, v: float) -> float:
-    """Return an upper bound of P(X_j > v) for v above the ceiling h: b (1 + s (v - h)/4)^-4.
-
-    n KL(k/n ‖ v) is convex in v, with slope s at h; so the bound falls at least by the factor
-    exp(-s (v - h)) from h to v, and e^-y ≤ (1 + y/4)^-4.
-    """
-    y = 1.0 + 0.25 * cache[SLOPE, j] * (v - cache[CEILING, j])
-    y *= y
-    return float(cache[BOUND, j] / (y * y))
-
-
-@leaf
-def prepare(alpha: float, beta: float, cache: FloatArray, j: int) -> None:
-    """Fill column j of the cache, for an arm with posterior Beta(α, β).
+def prepare(rows: FloatArray, active: IntArray, cache: FloatArray, leader: IntArray) -> None:
+    """Fill the cache for arms with posteriors Beta(α, β), the rows; only active arms are chosen.
 
     >>> import numpy as np
-    >>> cache = np.empty((ROWS, 1))
-    >>> prepare(3.0, 1.0, cache, 0)
-    >>> cache[MEAN, 0]
-    np.float64(0.75)
-    """
-    cache[D_ALPHA, j], cache[C_ALPHA, j] = gamma_constants(alpha)
-    cache[D_BETA, j], cache[C_BETA, j] = gamma_constants(beta)
-    cache[MEAN, j], cache[CEILING, j] = alpha / (alpha + beta), STALE
-
-
-@leaf
-def prepare_all(rows: FloatArray, cache: FloatArray) -> None:
-    """Fill every column of the cache.
-
-    >>> import numpy as np
-    >>> cache = np.empty((ROWS, 2))
-    >>> prepare_all(np.ones((2, 2)), cache)
+    >>> cache, leader = np.empty((ROWS, 3)), np.empty(1, np.int64)
+    >>> prepare(np.array([[3.0, 1.0], [1.0, 1.0], [2.0, 1.0]]), np.arange(2), cache, leader)
     >>> cache[MEAN]
-    array([0.5, 0.5])
+    array([ 0.75,  0.5 , -1.  ])
     """
+    leader[0], cache[MEAN:], cache[MEAN] = UNKNOWN, 0.0, -1.0
     for j in range(rows.shape[0]):
-        prepare(rows[j, 0], rows[j, 1], cache, j)
+        cache[D_ALPHA, j], cache[C_ALPHA, j] = gamma_constants(rows[j, 0])
+        cache[D_BETA, j], cache[C_BETA, j] = gamma_constants(rows[j, 1])
+    for j in active:
+        cache[MEAN, j] = rows[j, 0] / (rows[j, 0] + rows[j, 1])
+        _fit_line(rows[j, 0], rows[j, 1], cache, j)
 
 
 @inlined
-def learn(rows: FloatArray, cache: FloatArray, j: int, r: float) -> float:
+def learn(rows: FloatArray, cache: FloatArray, leader: IntArray, j: int, r: float) -> float:
     """Update arm j and the cache: α_j += 1 if r is 1, β_j += 1 if r is 0; return max(α_j, β_j).
 
     >>> import numpy as np
-    >>> rows, cache = np.ones((1, 2)), np.empty((ROWS, 1))
-    >>> prepare(1.0, 1.0, cache, 0)
-    >>> learn(rows, cache, 0, 1.0)
+    >>> rows, cache, leader = np.ones((1, 2)), np.empty((ROWS, 1)), np.empty(1, np.int64)
+    >>> prepare(rows, np.arange(1), cache, leader)
+    >>> learn(rows, cache, leader, 0, 1.0)
     2.0
     >>> rows, cache[MEAN, 0]
     (array([[2., 1.]]), np.float64(0.666...))
@@ -138,8 +131,24 @@ def learn(rows: FloatArray, cache: FloatArray, j: int, r: float) -> float:
     else:
         rows[j, 1] += 1.0
         cache[D_BETA, j], cache[C_BETA, j] = gamma_constants(rows[j, 1])
-    cache[MEAN, j], cache[CEILING, j] = rows[j, 0] / (rows[j, 0] + rows[j, 1]), STALE
+    if cache[MEAN, j] >= 0.0:  # the arm is active
+        cache[MEAN, j] = rows[j, 0] / (rows[j, 0] + rows[j, 1])
+        first = leader[0]
+        if j != first:
+            cache[INTERCEPT, j], cache[SLOPE, j] = STALE, 0.0
+        if first >= 0 and (r <= 0.0 if j == first else cache[MEAN, j] >= cache[MEAN, first]):
+            cache[INTERCEPT, first], leader[0] = STALE, UNKNOWN
     return float(max(rows[j, 0], rows[j, 1]))
+
+
+@leaf
+def _find_leader(cache: FloatArray, leader: IntArray) -> None:
+    """Find the arm with the largest mean, the first of equal ones."""
+    best = 0
+    for j in range(1, cache.shape[1]):
+        if cache[MEAN, j] > cache[MEAN, best]:
+            best = j
+    leader[0], cache[INTERCEPT, best], cache[SLOPE, best] = best, 0.0, 0.0
 
 
 @inlined
@@ -149,179 +158,124 @@ def _beta(rng_state: UIntArray, cache: FloatArray, j: int) -> float:
     return beta_of(rng_state, d_a, c_a, d_b, c_b)
 
 
-@leaf
-def beta_tail(alpha: float, beta: float, v: float) -> float:
-    """Return P(X > v), X ~ Beta(α, β), α and β integers: Σ_{k<α} C(n, k) v^k (1 - v)^(n-k).
-
-    >>> round(beta_tail(2.0, 1.0, 0.5), 13)  # 1 - v²
-    0.75
-    """
-    if v <= 0.0:
-        return 1.0
-    if v >= 1.0:
-        return 0.0
-    if alpha - 1.0 > (alpha + beta - 1.0) * v:
-        return 1.0 - _falling_sum(beta, alpha, 1.0 - v)
-    return min(_falling_sum(alpha, beta, v), 1.0)
+def _small_remainders() -> FloatArray:
+    """Return Δ(x) for whole numbers 1 ≤ x < 100; Δ(0) is not used."""
+    with localcontext() as context:
+        context.prec = 36
+        half, half_log_2pi = Decimal("0.5"), Decimal("0.918938533204672741780329736405617640")
+        log_factorial, remainders = Decimal(0), [0.0]
+        for x in map(Decimal, range(1, 100)):
+            remainders.append(float(log_factorial - (x - half) * x.ln() + x - half_log_2pi))
+            log_factorial += x.ln()
+    return np.array(remainders)
 
 
-@leaf
-def _falling_sum(alpha: float, beta: float, v: float) -> float:
-    """Return P(X > v) = P(Bin(n, v) ≤ k), X ~ Beta(α, β), n = α + β - 1, k = α - 1 ≤ n v.
-
-    The terms k, k - 1, … are added in this order, the largest first. The first one is
-    √(n / (2π k (n - k))) exp(Δ(n) - Δ(k) - Δ(n - k) - n KL(k/n ‖ v)), where Δ is the remainder of
-    Stirling's formula: factorials of large numbers would lose precision.
-    """
-    n = alpha + beta - 1.0
-    k = alpha - 1.0
-    odds_against = (1.0 - v) / v
-    log_term = -divergence(k, beta, v, 1.0 - v)
-    if k > 0.0:
-        log_term += stirling_remainder(n) - stirling_remainder(k) - stirling_remainder(beta)
-        term = exp(log_term) * math.sqrt(n / (2.0 * math.pi * k * beta))
-    else:
-        term = exp(log_term)
-    total = term
-    # Stop when the remaining terms are below 2^-60 of the sum.
-    while k > 0.0:
-        ratio = k / (n - k + 1.0) * odds_against
-        term *= ratio
-        total += term
-        k -= 1.0
-        if term <= total * 2.0**-60 * (1.0 - ratio):
-            break
-    return total
-
-
-class ScreenedArms(NamedTuple):
-    """The posterior rows and the cache of all arms, and the arms in play."""
-
-    rows: FloatArray
-    cache: FloatArray
-    active: IntArray
-    #: The arms that were not drawn; scratch with a number for each arm.
-    undrawn: IntArray
-
-
-@leaf
-def _largest_first(cache: FloatArray, undrawn: IntArray, k: int) -> int:
-    """Swap the arm with the largest bound at V, from position k on, to position k; return it."""
-    largest = k
-    for i in range(k + 1, undrawn.size):
-        if cache[AT_V, undrawn[i]] > cache[AT_V, undrawn[largest]]:
-            largest = i
-    j = undrawn[largest]
-    undrawn[largest], undrawn[k] = undrawn[k], j
-    return int(j)
-
-
-@leaf
-def _exceeding(
-    rows: FloatArray,
-    cache: FloatArray,
-    undrawn: IntArray,
-    best: int,
-    v: float,
-    u: float,
-    rng_state: UIntArray,
-) -> int:
-    """Return the arm with the largest value, if u < Σ b_j does not rule out the undrawn arms.
-
-    u is the uniform number U, and v is V, the value of the arm `best`.
-    """
-    bound = 0.0
-    for k in range(undrawn.size):
-        cache[AT_V, undrawn[k]] = _bound_above(cache, undrawn[k], v)
-        bound += cache[AT_V, undrawn[k]]
-    for k in range(undrawn.size):
-        if u >= bound * SAFETY:
-            return best
-        j = _largest_first(cache, undrawn, k)
-        bound -= cache[AT_V, j]
-        cache[AT_V, j] = tail_bound(rows[j, 0], rows[j, 1], v) if v < 1.0 else 0.0
-        bound += cache[AT_V, j]
-    reached = 0.0  # P(an arm before position k exceeds V)
-    for k in range(undrawn.size):
-        j = _largest_first(cache, undrawn, k)
-        tail = beta_tail(rows[j, 0], rows[j, 1], v)
-        reached += (1.0 - reached) * tail
-        bound -= cache[AT_V, j]
-        if u < reached:
-            return _best_after_first_exceeds(rows, cache, undrawn, k, v, tail, rng_state)
-        if u >= reached + bound * SAFETY + 1e-18:  # a margin for the rounding of `reached`
-            return best
-    return best
-
-
-@leaf
-def _best_after_first_exceeds(
-    rows: FloatArray,
-    cache: FloatArray,
-    undrawn: IntArray,
-    k: int,
-    v: float,
-    tail: float,
-    rng_state: UIntArray,
-) -> int:
-    """Return the best arm, given that the arm at position k is the first that exceeds V.
-
-    Later arms may have any value and are drawn. X_j of the arm at k, with P(X_j > V) = tail, is
-    needed only if a later arm exceeds V too.
-    """
-    j, rival, x = undrawn[k], -1, v
-    for i in range(k + 1, undrawn.size):
-        y = _beta(rng_state, cache, undrawn[i])
-        if y > x:
-            rival, x = undrawn[i], y
-    # P(X_j > x | X_j > V) = P(X_j > x) / tail.
-    if rival >= 0 and uniform(rng_state) * tail >= beta_tail(rows[j, 0], rows[j, 1], x):
-        return int(rival)
-    return int(j)
+REMAINDERS = _small_remainders()
 
 
 @inlined
-def draw_action(
-    rows: FloatArray, cache: FloatArray, active: IntArray, undrawn: IntArray, rng_state: UIntArray
-) -> int:
-    """Return arg max_j X_j over the active arms, with the same distribution as drawing all X_j.
+def _remainder(x: float) -> float:
+    """Return Δ(x), the remainder of Stirling's formula for ln Γ(x), for a whole number x ≥ 1."""
+    return float(REMAINDERS[int(x)]) if x < REMAINDERS.size else stirling_remainder(x)
 
-    `undrawn` is scratch with a number for each arm.
+
+@leaf
+def proposal_probability(alpha: float, beta: float, v: float) -> float:
+    """Return m(v) ≥ P(X > v), X ~ Beta(α, β), for k/n < v < 1.
+
+    P(Bin(n, v) = k) = √(n / 2π k (n - k)) exp(Δ(n) - Δ(k) - Δ(n - k) - n KL(k/n ‖ v)), where Δ is
+    `_remainder`: factorials of large numbers would lose precision.
+
+    >>> proposal_probability(1.0, 2.0, 0.75)  # (1 - v)²
+    0.0625
+    """
+    n, k = alpha + beta - 1.0, alpha - 1.0
+    log_term = -divergence(k, beta, v, 1.0 - v)
+    if k == 0.0:
+        return exp(log_term)
+    log_term += _remainder(n) - _remainder(k) - _remainder(beta)
+    return exp(log_term) * math.sqrt(n / (2.0 * math.pi * k * beta)) * beta / _rate(k, beta, v)
+
+
+@leaf
+def _propose(alpha: float, beta: float, v: float, rng_state: UIntArray) -> float:
+    """Draw a proposal x > v and return it; return v if it is rejected."""
+    k, odds_against = alpha - 1.0, (1.0 - v) / v
+    t = exponential(rng_state) / _rate(k, beta, v)
+    step = odds_against * (t - exp_excess(-t))  # x/v - 1
+    if k > 0.0 and exponential(rng_state) < k * (odds_against * t - log_one_plus(step)):
+        return v
+    return v + v * step
+
+
+@leaf
+def _propose_in_block(
+    rows: FloatArray,
+    cache: FloatArray,
+    arms: tuple[int, int],
+    best: int,
+    v: float,
+    e: float,
+    rng_state: UIntArray,
+) -> tuple[int, float, float]:
+    """Make the proposals of the arms from the first to before the second of `arms`.
+
+    `v` is V, the value of the arm `best`, and `e` is what is left of E. Return all three.
+    """
+    for j in range(arms[0], arms[1]):
+        if cache[NU, j] <= e:
+            e -= cache[NU, j]
+        else:
+            if v < 1.0 and e < -log_one_plus(-proposal_probability(rows[j, 0], rows[j, 1], v)):
+                x = _propose(rows[j, 0], rows[j, 1], v, rng_state)
+                if x > v:
+                    best, v = j, x
+            e = exponential(rng_state)
+    return best, v, e
+
+
+@inlined
+def draw_action(rows: FloatArray, cache: FloatArray, leader: IntArray, rng_state: UIntArray) -> int:
+    """Return arg max_j X_j over the active arms, with the same distribution as drawing all X_j.
 
     >>> import numpy as np
     >>> from bayescontrol.seeding import Stream
-    >>> rows, cache = np.array([[1.0, 999.0], [999.0, 1.0]]), np.empty((ROWS, 2))
-    >>> for j in range(2):
-    ...     prepare(*rows[j], cache, j)
-    >>> draw_action(rows, cache, np.arange(2), np.empty(2, np.int64), Stream(1).state)
+    >>> rows = np.array([[1.0, 999.0], [999.0, 1.0]])
+    >>> cache, leader = np.empty((ROWS, 2)), np.empty(1, np.int64)
+    >>> prepare(rows, np.arange(2), cache, leader)
+    >>> draw_action(rows, cache, leader, Stream(1).state)
     1
     """
-    best = active[0]
-    for k in range(1, active.size):
-        if cache[MEAN, active[k]] > cache[MEAN, best]:
-            best = active[k]
-    leader = best
-    v = _beta(rng_state, cache, leader)
-    count, bound = 0, 0.0
-    for k in range(active.size):
-        j = active[k]
-        if j == leader:
-            continue
-        if cache[CEILING, j] == STALE:
-            _raise_ceiling(rows[j, 0], rows[j, 1], cache, j)
-        if v < cache[CEILING, j]:
-            x = _beta(rng_state, cache, j)
-            if x > v:
-                v, best = x, j
+    if leader[0] < 0:
+        _find_leader(cache, leader)
+    best = leader[0]
+    v, e = _beta(rng_state, cache, best), exponential(rng_state)
+    for start in range(0, cache.shape[1], BLOCK):
+        end, total = min(start + BLOCK, cache.shape[1]), 0.0
+        for j in range(start, end):
+            nu = _nu(cache, j, v)
+            if nu > LEVEL and cache[INTERCEPT, j] == STALE:
+                _fit_line(rows[j, 0], rows[j, 1], cache, j)
+                nu = _nu(cache, j, v)
+            if nu > LEVEL:
+                x, nu = _beta(rng_state, cache, j), 0.0
+                if x > v:
+                    best, v = j, x
+            cache[NU, j] = nu
+            total += nu
+        if total < e:
+            e -= total
         else:
-            undrawn[count] = j
-            count += 1
-            bound += _bound_above(cache, j, v)
-    if count:
-        u = uniform(rng_state)
-        if u < bound:
-            return _exceeding(rows, cache, undrawn[:count], int(best), v, u, rng_state)
+            best, v, e = _propose_in_block(rows, cache, (start, end), best, v, e, rng_state)
     return int(best)
+
+
+class ScreenedArms(NamedTuple):
+    """The posterior rows of all arms, their cache, and the leader."""
+
+    rows: FloatArray
+    cache: FloatArray
+    leader: IntArray
 
 
 @leaf
@@ -332,18 +286,18 @@ def interact(
 
     >>> import numpy as np
     >>> from bayescontrol.seeding import Stream
-    >>> arms = ScreenedArms(np.ones((2, 2)), np.empty((ROWS, 2)), np.arange(2), np.arange(2))
-    >>> prepare_all(arms.rows, arms.cache)
+    >>> arms = ScreenedArms(np.ones((2, 2)), np.empty((ROWS, 2)), np.empty(1, np.int64))
+    >>> prepare(arms.rows, np.arange(2), arms.cache, arms.leader)
     >>> actions, rewards = np.empty(50, np.int64), np.empty(50)
     >>> streams = Streams(Stream(1).state, Stream(2).state)
     >>> interact(arms, np.array([[0.0], [1.0]]), streams, actions, rewards)
     >>> bool((rewards == actions).all())
     True
     """
-    rows, cache, active, undrawn = arms
+    rows, cache, leader = arms
     p, q = streams
     for t in range(actions.size):
-        a = draw_action(rows, cache, active, undrawn, p)
+        a = draw_action(rows, cache, leader, p)
         r = respond(BERNOULLI, cache[MEAN], truth[a], q)  # a Bernoulli arm ignores the constants
-        learn(rows, cache, a, r)
+        learn(rows, cache, leader, a, r)
         actions[t], rewards[t] = a, r
