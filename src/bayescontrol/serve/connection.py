@@ -14,6 +14,7 @@ connection has `Connection: close`.
 
 import asyncio
 from collections import Counter, deque
+from functools import partial
 from typing import Any, Final, TypeAlias
 
 import httptools
@@ -34,6 +35,8 @@ _LINGER_BYTES: Final = 1_048_576
 _DRAIN: Final = 0.5
 #: Refused connections that may be open in addition to the limit of connections.
 _MAX_ENDING: Final = 64
+_CLOSE: Final = (b"connection", b"close")
+_Fields: TypeAlias = list[tuple[bytes, bytes]]
 _Ordered: TypeAlias = dict["HttpConnection", None]
 
 
@@ -179,6 +182,7 @@ class HttpConnection(httptools_impl.HttpToolsProtocol):
         self._set_timer(None)
         super().on_headers_complete()
         self._unanswered.append(self.cycle)
+        self.scope["state"]["respond"] = partial(self._respond, self.cycle)
         if self._stopping:
             self.cycle.keep_alive = False
         if len(self.pipeline) > _MAX_PIPELINED:
@@ -202,6 +206,32 @@ class HttpConnection(httptools_impl.HttpToolsProtocol):
             self._expect(self._limits.idle)
         else:
             self._waiting.pop(self, None)
+
+    # -- answers ---------------------------------------------------------------------------------
+
+    async def _respond(
+        self, cycle: httptools_impl.RequestResponseCycle, status: int, fields: _Fields, body: bytes
+    ) -> None:
+        """Send a whole answer in one write, as `cycle.send` does in two."""
+        if self.flow.write_paused and not cycle.disconnected:
+            await self.flow.drain()
+        if cycle.disconnected:
+            return
+        cycle.response_started = cycle.response_complete = True
+        if _CLOSE in fields:
+            cycle.keep_alive = False
+        elif not cycle.keep_alive:
+            fields = [*fields, _CLOSE]
+        self._write(status, fields, b"" if cycle.scope["method"] == "HEAD" else body)
+        cycle.message_event.set()
+        if not cycle.keep_alive:
+            self.transport.close()
+        cycle.on_response()
+
+    def _write(self, status: int, fields: _Fields, body: bytes) -> None:
+        """Write the head and the body of an answer."""
+        head = [b"%s: %s\r\n" % field for field in (*self.server_state.default_headers, *fields)]
+        self.transport.write(b"".join([httptools_impl.STATUS_LINE[status], *head, b"\r\n", body]))
 
     # -- timers and refusals ---------------------------------------------------------------------
 
@@ -264,8 +294,7 @@ class HttpConnection(httptools_impl.HttpToolsProtocol):
             return
         status, headers, body = error_response(kind, detail, {"Connection": "close"})
         fields = [(name.lower().encode(), text.encode("latin-1")) for name, text in headers.items()]
-        head = [b"%s: %s\r\n" % field for field in (*self.server_state.default_headers, *fields)]
-        self.transport.write(b"".join([httptools_impl.STATUS_LINE[status], *head, b"\r\n", body]))
+        self._write(status, fields, body)
         self._metrics.requests.labels("other", "other", str(status)).inc()
         self._metrics.problems.labels(kind).inc()
         self.transport.write_eof()

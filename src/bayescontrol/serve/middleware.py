@@ -20,7 +20,7 @@ import logging
 import math
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, MutableMapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -34,6 +34,10 @@ _Scope: TypeAlias = MutableMapping[str, Any]
 _Receive: TypeAlias = Callable[[], Awaitable[_Message]]
 _Send: TypeAlias = Callable[[_Message], Awaitable[None]]
 _App: TypeAlias = Callable[[_Scope, _Receive, _Send], Awaitable[None]]
+#: The status, the headers and the body of an answer.
+Answer: TypeAlias = tuple[int, Mapping[str, str], bytes]
+#: Answers a request with its whole body, or returns None if it cannot.
+_Direct: TypeAlias = Callable[[_Scope, bytes], Awaitable[Answer | None]]
 
 #: Paths that need no token: they reveal nothing about the agents.
 PUBLIC: Final = frozenset({"/", "/docs", "/openapi.json", "/v1/health/live", "/v1/health/ready"})
@@ -58,24 +62,28 @@ _HEADERS: Final = frozenset(
 
 
 class Middleware:
-    """An ASGI application that checks requests before it passes them to the application `app`.
+    """An ASGI application that checks requests before it passes them on.
 
+    `direct` answers the frequent requests, the application `app` those for which it returns None.
     `hosts` are the host names that requests may use; None allows any.
 
     >>> async def app(scope, receive, send): ...
-    >>> Middleware(app, Tokens(), Limits(), Metrics(), None).requests.used
+    >>> async def direct(scope, body): ...
+    >>> Middleware(app, direct, Tokens(), Limits(), Metrics(), None).requests.used
     0
     """
 
     def __init__(
         self,
         app: _App,
+        direct: _Direct,
         tokens: Tokens,
         limits: Limits,
         metrics: Metrics,
         hosts: Iterable[str] | None,
     ) -> None:
-        self._app, self._tokens, self._limits, self._metrics = app, tokens, limits, metrics
+        self._app, self._direct, self._tokens = app, direct, tokens
+        self._limits, self._metrics = limits, metrics
         self._hosts = None if hosts is None else frozenset(hosts)
         self._rate_limiter = None if limits.rate is None else RateLimiter(limits.rate)
         self._failure_limiter = RateLimiter(min(limits.failures, limits.rate or math.inf))
@@ -199,7 +207,14 @@ class Middleware:
                         take(1)
                     if len(body) > LARGE:
                         await asyncio.to_thread(require_valid_json, body, self._limits.values)
-                    elif body:
+                    else:
+                        require_few_values(body, self._limits.values)
+                        answer = await self._direct(scope, body)
+                        if answer is not None:
+                            status = answer[0]
+                            self._count(scope, status, time.perf_counter() - began)
+                            await _send_answer(scope, send, answer)
+                            return
                         require_valid_json(body, self._limits.values)
                     await self._app(scope, receive_again, counted_send)
         except TimeoutError:
@@ -230,10 +245,20 @@ class Middleware:
 
     async def _refuse(self, scope: _Scope, send: _Send, refused: Refused) -> None:
         """Send the problem of a refused request, and count it."""
-        status, headers, body = error_response(refused.kind, str(refused), refused.headers)
-        self._count(scope, status, 0.0)
+        answer = error_response(refused.kind, str(refused), refused.headers)
+        self._count(scope, answer[0], 0.0)
         self._metrics.problems.labels(refused.kind).inc()
-        raw = [(name.lower().encode(), text.encode("latin-1")) for name, text in headers.items()]
+        await _send_answer(scope, send, answer)
+
+
+async def _send_answer(scope: _Scope, send: _Send, answer: Answer) -> None:
+    """Send an answer, in one write if the connection offers that."""
+    status, headers, body = answer
+    raw = [(name.lower().encode(), text.encode("latin-1")) for name, text in headers.items()]
+    respond = scope.get("state", {}).get("respond")
+    if respond is not None:
+        await respond(status, raw, body)
+    else:
         await send({"type": "http.response.start", "status": status, "headers": raw})
         await send({"type": "http.response.body", "body": body})
 
