@@ -11,6 +11,7 @@ import os
 import threading
 from collections.abc import Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -67,31 +68,25 @@ class SqliteLog(Log):
 
     def append(self, rows: Sequence[Row]) -> None:
         """Append all rows or none; the rows are on disk when the call returns."""
-        self._require_appendable(rows)
+        (failure,) = _append_together(self._file, [(self, rows)])
+        if failure is not None:
+            raise failure
+
+    def _insert(self, rows: Sequence[Row], db: apsw.Connection) -> None:
+        """Insert the rows of an append into an open transaction."""
+        if rows[0].seq != self._head + 1:
+            raise HeadMoved(
+                f"log {self.name!r} ends at event {self._head}: the next event must be "
+                f"{self._head + 1}, not {rows[0].seq}; read the new events, then append again"
+            )
         log = self._id
-
-        def insert(db: apsw.Connection) -> None:
-            nonlocal log
-            if rows[0].seq != self._head + 1:
-                raise HeadMoved(
-                    f"log {self.name!r} ends at event {self._head}: the next event must be "
-                    f"{self._head + 1}, not {rows[0].seq}; read the new events, then append again"
-                )
-            try:
-                if log is None:
-                    db.execute("INSERT INTO logs (name) VALUES (?)", (self.name,))
-                    log = db.last_insert_rowid()
-                db.executemany(_INSERT, [(log, *row) for row in rows])
-            except apsw.ConstraintError as error:
-                raise self._conflict_error(str(error), rows, log) from None
-
         try:
-            self._file.write(insert)
-        except BaseException:  # perhaps an interrupt after the commit
-            with suppress(StoreFailed):
-                self._id, self._head = self._read_head()
-            raise
-        self._id, self._head = log, max(self._head, rows[-1].seq)
+            if log is None:
+                db.execute("INSERT INTO logs (name) VALUES (?)", (self.name,))
+                log = db.last_insert_rowid()
+            db.executemany(_INSERT, [(log, *row) for row in rows])
+        except apsw.ConstraintError as error:
+            raise self._conflict_error(str(error), rows, log) from None
 
     def _conflict_error(self, message: str, rows: Sequence[Row], log: int | None) -> Exception:
         """Return our error for a violated constraint, from the message of SQLite.
@@ -136,6 +131,27 @@ class SqliteLog(Log):
             super().close()
             self._file.open_logs.discard(self.name)
             self._siblings.pop(self.name, None)
+
+
+def _append_together(
+    file: SqliteFile, appends: Sequence[tuple[SqliteLog, Sequence[Row]]]
+) -> list[Exception | None]:
+    """Append rows to several logs in one transaction; see `SqliteStore.append_together`."""
+    for log, rows in appends:
+        log._require_appendable(rows)
+    try:
+        failures = file.write(*(partial(log._insert, rows) for log, rows in appends))
+    except BaseException:  # perhaps an interrupt after the commit
+        for log, _ in appends:
+            with suppress(StoreFailed):
+                log._id, log._head = log._read_head()
+        raise
+    for (log, rows), failure in zip(appends, failures, strict=True):
+        if failure is None:
+            log._head = max(log._head, rows[-1].seq)
+            if log._id is None:
+                log._id, _ = log._read_head()
+    return failures
 
 
 class SqliteStore:
@@ -191,6 +207,16 @@ class SqliteStore:
             self._logs[name] = log
             file.open_logs.add(name)
         return log
+
+    def append_together(
+        self, appends: Sequence[tuple[SqliteLog, Sequence[Row]]]
+    ) -> list[Exception | None]:
+        """Append rows to several logs of this store, with one flush.
+
+        Return the error of each append, or None if its rows are on disk. Raise an error of the
+        file, after which all rows or none may be stored, as `Log.append` does.
+        """
+        return _append_together(self._require_open(), appends)
 
     def backup(self, path: str | os.PathLike[str]) -> None:
         """Copy all logs to a new file, atomically, while agents keep running."""

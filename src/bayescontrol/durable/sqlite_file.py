@@ -18,7 +18,7 @@ flushes.
 
 import os
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from functools import cache
 from pathlib import Path
@@ -258,11 +258,12 @@ def _checksum_weights(pairs: int) -> tuple[NDArray[np.uint32], NDArray[np.uint32
 
 
 class _Work(Request):
-    """A function to be called in a transaction, alone or with functions of other logs."""
+    """Functions to be called in a transaction; `errors` has the error of each, or None."""
 
-    def __init__(self, do: Callable[[apsw.Connection], None]) -> None:
+    def __init__(self, functions: Sequence[Callable[[apsw.Connection], None]]) -> None:
         super().__init__()
-        self.do = do
+        self.functions = functions
+        self.errors: list[Exception | None] = [None] * len(functions)
 
 
 def _lock_file(path: str) -> files.FileLock:
@@ -378,26 +379,32 @@ class SqliteFile:
                     db.execute("ROLLBACK")
                 raise
 
-    def write(self, work: Callable[[apsw.Connection], None]) -> None:
-        """Call `work` in a transaction; logs that write at the same time share one flush."""
-        self._committer.submit(_Work(work))
+    def write(self, *functions: Callable[[apsw.Connection], None]) -> list[Exception | None]:
+        """Call the functions in one transaction; threads that write meanwhile share the next one.
+
+        Return the error of each function, which is rolled back alone, or None.
+        """
+        work = _Work(functions)
+        self._committer.submit(work)
+        return work.errors
 
     def _write(self, batch: list[_Work]) -> None:
         """Call the functions of the batch in one transaction; roll back those that fail."""
         with self.transaction() as db:
-            if len(batch) == 1:
-                batch[0].do(db)
+            if len(batch) == len(batch[0].functions) == 1:  # an error rolls back the transaction
+                batch[0].functions[0](db)
                 return
             for work in batch:
-                db.execute("SAVEPOINT work")
-                try:
-                    work.do(db)
-                except apsw.Error:  # an error of the disk or the file affects the whole batch
-                    raise
-                except Exception as error:  # only this part is rolled back
-                    work.error = error
-                    db.execute("ROLLBACK TO work")
-                db.execute("RELEASE work")
+                for i, function in enumerate(work.functions):
+                    db.execute("SAVEPOINT work")
+                    try:
+                        function(db)
+                    except apsw.Error:  # an error of the disk or the file affects the whole batch
+                        raise
+                    except Exception as error:  # only this function is rolled back
+                        work.errors[i] = error
+                        db.execute("ROLLBACK TO work")
+                    db.execute("RELEASE work")
 
     def _require_file(self) -> None:
         """Raise `StoreFailed` if the file was removed or replaced: then the last commit is lost."""
