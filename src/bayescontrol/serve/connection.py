@@ -13,6 +13,7 @@ connection has `Connection: close`.
 """
 
 import asyncio
+import math
 from collections import Counter, deque
 from functools import partial
 from typing import Any, Final, TypeAlias
@@ -57,7 +58,8 @@ class HttpConnection(httptools_impl.HttpToolsProtocol):
         self._caller: object = None  # an address, or the digest of a token
         self._is_known = False  # whether a request on this connection was allowed
         self._stopping = False  # whether the next answer is the last one
-        self._timer: asyncio.TimerHandle | None = None  # ends the connection
+        self._timer: asyncio.TimerHandle | None = None  # ends the connection at `_ends_at`
+        self._ends_at = math.inf
         self._stall_timer: asyncio.TimerHandle | None = None  # runs while the client does not read
         self._in_head = False  # a head has begun and is not complete
         self._line = 0  # bytes of the path and query of that head so far
@@ -101,9 +103,9 @@ class HttpConnection(httptools_impl.HttpToolsProtocol):
         self._disconnect()
         self._waiting.pop(self, None)
         self._ending.pop(self, None)
-        self._set_timer(None)
-        if self._stall_timer is not None:
-            self._stall_timer.cancel()
+        for timer in (self._timer, self._stall_timer):
+            if timer is not None:
+                timer.cancel()
         super().connection_lost(exc)
 
     def pause_writing(self) -> None:
@@ -254,10 +256,25 @@ class HttpConnection(httptools_impl.HttpToolsProtocol):
         self._set_timer(seconds)
 
     def _set_timer(self, seconds: float | None) -> None:
-        """Replace the timer: call `_on_deadline` after this time, or never if it is None."""
-        if self._timer is not None:
+        """Replace the timer: call `_on_deadline` after this time, or never if it is None.
+
+        A timer that would fire later is replaced. One that fires earlier is not, because most
+        requests end before it does: then `_on_timer` sets it again.
+        """
+        self._ends_at = math.inf if seconds is None else self.loop.time() + seconds
+        if self._timer is not None and self._timer.when() > self._ends_at:
             self._timer.cancel()
-        self._timer = None if seconds is None else self.loop.call_later(seconds, self._on_deadline)
+            self._timer = None
+        if self._timer is None and seconds is not None:
+            self._timer = self.loop.call_at(self._ends_at, self._on_timer)
+
+    def _on_timer(self) -> None:
+        """End the connection if its time is over, otherwise set the timer again."""
+        self._timer, left = None, self._ends_at - self.loop.time()
+        if left <= 0.0:
+            self._on_deadline()
+        elif self._ends_at < math.inf:
+            self._set_timer(left)
 
     def _on_deadline(self) -> None:
         """Refuse a request whose head is incomplete; drop any other connection."""

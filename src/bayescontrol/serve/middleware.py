@@ -177,10 +177,48 @@ class Middleware:
 
     async def _answer(self, scope: _Scope, receive: _Receive, send: _Send, caller: object) -> None:
         """Read the body and let the application answer, within the limits of time and size."""
-        began, status = time.perf_counter(), 0  # status 0: the answer has not begun
+        began, deadline = time.perf_counter(), self._limits.deadline
         body: bytes | None = None  # None until it has arrived
-        loop, deadline = asyncio.get_running_loop(), self._limits.deadline
-        unread: list[_Message] = []  # the body, until the application asks for it
+        statuses: list[int] = []  # empty until the answer begins
+        timeout = asyncio.timeout(deadline)
+
+        def count(status: int) -> None:
+            """Count the start of the answer."""
+            statuses.append(status)
+            self._count(scope, status, time.perf_counter() - began)
+
+        try:
+            async with timeout:
+                with self._bodies.using(caller) as take_bytes, self.requests.using(caller) as take:
+                    body = await self._read_body(receive, take_bytes)
+                    if not scope["path"].startswith(_HEALTH) and scope["path"] != STREAM:
+                        self.started += 1
+                        take(1)
+                    require_few_values(body, self._limits.values)
+                    answer = await self._direct(scope, body)
+                    if answer is not None:
+                        count(answer[0])
+                        await _send_answer(scope, send, answer)
+                    else:
+                        await self._pass_on(scope, receive, send, body, count, timeout)
+        except TimeoutError:
+            if not timeout.expired():
+                raise
+            if not statuses:
+                kind, headers = ("deadline", {}) if body is not None else ("timeout", _CLOSE)
+                raise Refused(kind, f"more than {deadline:g} seconds", headers) from None
+
+    async def _pass_on(
+        self,
+        scope: _Scope,
+        receive: _Receive,
+        send: _Send,
+        body: bytes,
+        count: Callable[[int], None],
+        timeout: asyncio.Timeout,
+    ) -> None:
+        """Let the application answer a request; `count` is called when the answer begins."""
+        unread: list[_Message] = [{"type": "http.request", "body": body, "more_body": False}]
 
         async def receive_again() -> _Message:
             """Return the body, which was read already, and then what arrives after it."""
@@ -188,41 +226,17 @@ class Middleware:
 
         async def counted_send(message: _Message) -> None:
             """Count the start of the answer; let each part but the last extend the deadline."""
-            nonlocal status
             if message["type"] == "http.response.start":
-                status = message["status"]
-                self._count(scope, status, time.perf_counter() - began)
+                count(message["status"])
             if message.get("more_body", True):  # a stream may last long while it makes progress
-                timeout.reschedule(loop.time() + deadline)
+                timeout.reschedule(asyncio.get_running_loop().time() + self._limits.deadline)
             await send(message)
 
-        timeout = asyncio.timeout(deadline)
-        try:
-            async with timeout:
-                with self._bodies.using(caller) as take_bytes, self.requests.using(caller) as take:
-                    body = await self._read_body(receive, take_bytes)
-                    unread.append({"type": "http.request", "body": body, "more_body": False})
-                    if not scope["path"].startswith(_HEALTH) and scope["path"] != STREAM:
-                        self.started += 1
-                        take(1)
-                    if len(body) > LARGE:
-                        await asyncio.to_thread(require_valid_json, body, self._limits.values)
-                    else:
-                        require_few_values(body, self._limits.values)
-                        answer = await self._direct(scope, body)
-                        if answer is not None:
-                            status = answer[0]
-                            self._count(scope, status, time.perf_counter() - began)
-                            await _send_answer(scope, send, answer)
-                            return
-                        require_valid_json(body, self._limits.values)
-                    await self._app(scope, receive_again, counted_send)
-        except TimeoutError:
-            if not timeout.expired():
-                raise
-            if not status:
-                kind, headers = ("deadline", {}) if body is not None else ("timeout", _CLOSE)
-                raise Refused(kind, f"more than {deadline:g} seconds", headers) from None
+        if len(body) > LARGE:
+            await asyncio.to_thread(require_valid_json, body, self._limits.values)
+        elif body:
+            require_valid_json(body, self._limits.values)
+        await self._app(scope, receive_again, counted_send)
 
     async def _read_body(self, receive: _Receive, take: Callable[[int], None]) -> bytes:
         """Return the whole body; `take` takes its bytes from the caller's quota, or raises."""
@@ -240,8 +254,9 @@ class Middleware:
     def _count(self, scope: _Scope, status: int, seconds: float) -> None:
         """Count an answer, which began after this many seconds, by method, route and status."""
         route = str(scope.get("path_template") or "other")
-        self._metrics.requests.labels(scope["method"], route, str(status)).inc()
-        self._metrics.seconds.labels(route).observe(seconds)
+        metrics = self._metrics
+        metrics.child(metrics.requests, scope["method"], route, str(status)).inc()
+        metrics.child(metrics.seconds, route).observe(seconds)
 
     async def _refuse(self, scope: _Scope, send: _Send, refused: Refused) -> None:
         """Send the problem of a refused request, and count it."""

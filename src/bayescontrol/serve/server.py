@@ -106,6 +106,7 @@ async def _collect(agents: ServedAgents, app: Middleware) -> None:
     await agents.opened
     # Numbers of requests that had arrived: a second ago, and at the last collection; -1 before.
     arrived = collected = -1
+    frozen = 0  # the number of agents that were open when objects were last frozen
     try:
         while True:
             is_idle = app.started == arrived and not app.requests.used
@@ -113,7 +114,10 @@ async def _collect(agents: ServedAgents, app: Middleware) -> None:
                 gc.unfreeze()
                 gc.collect()
                 gc.freeze()
-                collected = app.started
+                collected, frozen = app.started, len(agents.open)
+            elif len(agents.open) > frozen:  # a new agent may have loaded a compiler
+                gc.freeze()
+                frozen = len(agents.open)
             arrived = app.started
             await asyncio.sleep(_IDLE)
     finally:
