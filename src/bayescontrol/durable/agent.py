@@ -381,7 +381,8 @@ class DurableAgent(AbstractContextManager["DurableAgent"]):
         self.close()
 
     def _require_open(self) -> None:
-        require_usable(f"agent {self.name!r}", closed=self._closed, process=self._process)
+        if self._closed or self._process != os.getpid():
+            require_usable(f"agent {self.name!r}", closed=self._closed, process=self._process)
 
     def __repr__(self) -> str:
         about = f"{self.model.name!r} version {self.model.version}"

@@ -12,6 +12,7 @@ import threading
 from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any, Final
 
@@ -29,7 +30,9 @@ from bayescontrol.errors import HeadMoved, StoreBusy, StoreFailed, UnknownStore
 
 _COLUMNS: Final = "seq, kind, n, key, payload, checksum"
 # These statements are built from constants only.
-_INSERT: Final = f"INSERT INTO events (log, {_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?)"  # noqa: S608
+_INSERT: Final = f"INSERT INTO events (log, {_COLUMNS}) VALUES "  # noqa: S608
+#: Statements that insert this many rows.
+_INSERTS: Final = {n: _INSERT + ", ".join(["(?, ?, ?, ?, ?, ?, ?)"] * n) for n in (64, 8, 1)}
 _SELECT: Final = f"SELECT {_COLUMNS} FROM events WHERE log = ?1 AND "  # noqa: S608
 # Look up seq first: otherwise SQLite would read the column from the index itself.
 _FIND: Final = _SELECT + "seq IN (SELECT seq FROM events WHERE log = ?1 AND {} = ?2)"  # noqa: S608
@@ -72,19 +75,26 @@ class SqliteLog(Log):
         if failure is not None:
             raise failure
 
-    def _insert(self, rows: Sequence[Row], db: apsw.Connection) -> None:
-        """Insert the rows of an append into an open transaction."""
+    def _new_rows(self, rows: Sequence[Row], db: apsw.Connection) -> list[tuple[Any, ...]]:
+        """Return the rows to insert, with the number of the log, which is created if it is new."""
         if rows[0].seq != self._head + 1:
             raise HeadMoved(
                 f"log {self.name!r} ends at event {self._head}: the next event must be "
                 f"{self._head + 1}, not {rows[0].seq}; read the new events, then append again"
             )
         log = self._id
+        if log is None:
+            db.execute("INSERT INTO logs (name) VALUES (?)", (self.name,))
+            log = db.last_insert_rowid()
+        return [(log, *row) for row in rows]
+
+    def _insert(self, rows: Sequence[Row], db: apsw.Connection) -> None:
+        """Insert the rows of an append into an open transaction."""
+        log = self._id
         try:
-            if log is None:
-                db.execute("INSERT INTO logs (name) VALUES (?)", (self.name,))
-                log = db.last_insert_rowid()
-            db.executemany(_INSERT, [(log, *row) for row in rows])
+            inserted = self._new_rows(rows, db)
+            log = inserted[0][0]
+            _insert_rows(inserted, db)
         except apsw.ConstraintError as error:
             raise self._conflict_error(str(error), rows, log) from None
 
@@ -133,14 +143,33 @@ class SqliteLog(Log):
             self._siblings.pop(self.name, None)
 
 
+def _insert_rows(rows: list[tuple[Any, ...]], db: apsw.Connection) -> None:
+    """Insert rows, many with one statement: at each statement another thread may go first."""
+    start = 0
+    while start < len(rows):
+        size = next(size for size in _INSERTS if size <= len(rows) - start)
+        several = rows[start : start + size]
+        try:
+            db.execute(_INSERTS[size], tuple(chain.from_iterable(several)))
+        except apsw.ConstraintError:
+            for row in several:  # insert those before the rejected row, see `_conflict_error`
+                db.execute(_INSERTS[1], row)
+        start += size
+
+
 def _append_together(
     file: SqliteFile, appends: Sequence[tuple[SqliteLog, Sequence[Row]]]
 ) -> list[Exception | None]:
     """Append rows to several logs in one transaction; see `SqliteStore.append_together`."""
     for log, rows in appends:
         log._require_appendable(rows)
+
+    def insert_all(db: apsw.Connection) -> None:
+        _insert_rows([row for log, rows in appends for row in log._new_rows(rows, db)], db)
+
     try:
-        failures = file.write(*(partial(log._insert, rows) for log, rows in appends))
+        functions = [partial(log._insert, rows) for log, rows in appends]
+        failures = file.write(*functions, all_at_once=insert_all)
     except BaseException:  # perhaps an interrupt after the commit
         for log, _ in appends:
             with suppress(StoreFailed):

@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from functools import cache
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -257,13 +257,35 @@ def _checksum_weights(pairs: int) -> tuple[NDArray[np.uint32], NDArray[np.uint32
 # -- the file -----------------------------------------------------------------------------------
 
 
-class _Work(Request):
-    """Functions to be called in a transaction; `errors` has the error of each, or None."""
+_Function: TypeAlias = Callable[[apsw.Connection], None]
 
-    def __init__(self, functions: Sequence[Callable[[apsw.Connection], None]]) -> None:
+
+class _Work(Request):
+    """Functions to be called in a transaction, and `all_at_once`, which does the same as all of them.
+
+    `errors` has the error of each function, or None.
+    """
+
+    def __init__(self, functions: Sequence[_Function], all_at_once: _Function | None) -> None:
         super().__init__()
-        self.functions = functions
+        self.functions, self.all_at_once = functions, all_at_once
         self.errors: list[Exception | None] = [None] * len(functions)
+
+
+def _try(function: _Function, db: apsw.Connection) -> Exception | None:
+    """Call a function in a transaction; if it fails, roll back only its changes, return its error."""
+    db.execute("SAVEPOINT work")
+    failure: Exception | None = None
+    try:
+        function(db)
+    except Exception as error:
+        # An error of the disk or the file affects the whole transaction.
+        if isinstance(error, apsw.Error) and not isinstance(error, apsw.ConstraintError):
+            raise
+        failure = error
+        db.execute("ROLLBACK TO work")
+    db.execute("RELEASE work")
+    return failure
 
 
 def _lock_file(path: str) -> files.FileLock:
@@ -379,12 +401,15 @@ class SqliteFile:
                     db.execute("ROLLBACK")
                 raise
 
-    def write(self, *functions: Callable[[apsw.Connection], None]) -> list[Exception | None]:
+    def write(
+        self, *functions: _Function, all_at_once: _Function | None = None
+    ) -> list[Exception | None]:
         """Call the functions in one transaction; threads that write meanwhile share the next one.
 
-        Return the error of each function, which is rolled back alone, or None.
+        Return the error of each function, which is rolled back alone, or None. `all_at_once` may do
+        the same as all functions, faster; if it fails, they are called.
         """
-        work = _Work(functions)
+        work = _Work(functions, all_at_once)
         self._committer.submit(work)
         return work.errors
 
@@ -395,16 +420,8 @@ class SqliteFile:
                 batch[0].functions[0](db)
                 return
             for work in batch:
-                for i, function in enumerate(work.functions):
-                    db.execute("SAVEPOINT work")
-                    try:
-                        function(db)
-                    except apsw.Error:  # an error of the disk or the file affects the whole batch
-                        raise
-                    except Exception as error:  # only this function is rolled back
-                        work.errors[i] = error
-                        db.execute("ROLLBACK TO work")
-                    db.execute("RELEASE work")
+                if work.all_at_once is None or _try(work.all_at_once, db) is not None:
+                    work.errors = [_try(function, db) for function in work.functions]
 
     def _require_file(self) -> None:
         """Raise `StoreFailed` if the file was removed or replaced: then the last commit is lost."""
