@@ -18,7 +18,9 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -27,12 +29,19 @@ from benchmarks.timing import Timing
 from rich.console import Console
 from rich.table import Table
 
+from bayescontrol import BernoulliBandit
+from bayescontrol.serve import Client
+
 __all__ = ["DURABLE", "LOOSE", "Load", "Serving", "in_turn", "load", "request_times", "server"]
 
 CONNECTIONS = 50
 #: Numbers of agents that share the requests.
 AGENTS = (1, 20)
 DURABLE, LOOSE, BEFORE = "durable", "not durable", "before"
+_HEAD = (
+    b"POST %s HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
+    b"Content-Length: %d\r\n\r\n"
+)
 #: A server that prints its address, and then its CPU time for every line of its input.
 _SERVER = """
 import sys, threading, time
@@ -102,47 +111,58 @@ def server(store: Path, durable: bool, checkout: Path | None = None) -> Iterator
         process.wait(30)
 
 
-async def _ask(
-    streams: tuple[asyncio.StreamReader, asyncio.StreamWriter], path: str, body: bytes
-) -> bytes:
-    reader, writer = streams
-    head = f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
-    writer.write(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
-    answer = await reader.readuntil(b"\r\n\r\n")
-    length = int(answer.lower().partition(b"content-length: ")[2].partition(b"\r\n")[0])
-    content = await reader.readexactly(length)
-    if answer[9:11] != b"20":
-        raise RuntimeError(content.decode())
-    return content
+class _Visitor(asyncio.Protocol):
+    """One connection, which sends the next request when the last one is answered.
+
+    It does as little as possible: server and clients share the processor.
+    """
+
+    def __init__(self, agent: str, left: Iterator[int], each: list[float]) -> None:
+        self._left, self._each, self._answer = left, each, b""
+        self._paths = {a: b"/v1/agents/%s/%s" % (agent.encode(), a) for a in (b"act", b"observe")}
+        self.done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    def connection_made(self, transport: Any) -> None:
+        """Start the first visit."""
+        self._transport = transport
+        self._ask(b"act", b"{}")
+
+    def _ask(self, what: bytes, body: bytes) -> None:
+        self._asked, self._started = what, time.perf_counter()
+        self._transport.write(_HEAD % (self._paths[what], len(body)) + body)
+
+    def data_received(self, data: bytes) -> None:
+        """Send the next request when the answer is complete."""
+        self._answer += data
+        head, _, body = self._answer.partition(b"\r\n\r\n")
+        length = head.partition(b"content-length: ")[2].partition(b"\r\n")[0]
+        if not length or len(body) < int(length):
+            return
+        self._answer = b""
+        self._each.append(time.perf_counter() - self._started)
+        if not head.startswith(b"HTTP/1.1 200"):
+            self.done.set_exception(RuntimeError(body.decode()))
+        elif self._asked == b"act":
+            d = msgspec.json.decode(body)
+            reward = d["action"] == 2
+            self._ask(b"observe", b'{"id":"%s","observation":%d}' % (d["id"].encode(), reward))
+        elif next(self._left, None) is not None:
+            self._ask(b"act", b"{}")
+        else:
+            self._transport.close()
+            self.done.set_result(None)
 
 
 async def _load(served: Serving, requests: int, connections: int, agents: int) -> Load:
-    left = requests
-    each: list[float] = []
-
-    async def visits(agent: str) -> None:
-        nonlocal left
-        streams = await asyncio.open_connection("127.0.0.1", served.port)
-        while left > 0:
-            left -= 2
-            started = time.perf_counter()
-            decision = msgspec.json.decode(await _ask(streams, f"/v1/agents/{agent}/act", b"{}"))
-            between = time.perf_counter()
-            answer = b'{"id":"%s","observation":%d}' % (
-                decision["id"].encode(),
-                decision["action"] == 2,
-            )
-            await _ask(streams, f"/v1/agents/{agent}/observe", answer)
-            each.extend((between - started, time.perf_counter() - between))
-        streams[1].close()
-
-    first = await asyncio.open_connection("127.0.0.1", served.port)
-    for i in range(agents):
-        settings = {"model": "bernoulli-bandit", "settings": {"arms": 4}, "seed": 1}
-        await _ask(first, "/v1/agents", msgspec.json.encode({"name": f"shop-{i}", **settings}))
-    first[1].close()
+    loop, left, each = asyncio.get_running_loop(), iter(range(requests // 2 - connections)), []
     started, busy = time.perf_counter(), served.processor()
-    await asyncio.gather(*(visits(f"shop-{i % agents}") for i in range(connections)))
+    visitors = [
+        await loop.create_connection(
+            partial(_Visitor, f"shop-{i % agents}", left, each), "127.0.0.1", served.port
+        )
+        for i in range(connections)
+    ]
+    await asyncio.gather(*(visitor.done for _, visitor in visitors))
     return Load(time.perf_counter() - started, np.array(each), served.processor() - busy)
 
 
@@ -150,6 +170,10 @@ def load(
     served: Serving, requests: int, connections: int = CONNECTIONS, agents: int = 1
 ) -> Load:
     """Send `requests` requests, half of them `act` and half `observe`, to this many agents."""
+    client = Client(f"http://127.0.0.1:{served.port}")
+    for i in range(agents):
+        client.create(f"shop-{i}", BernoulliBandit(4), seed=1)
+    client.close()
     try:
         import uvloop
     except ImportError:
