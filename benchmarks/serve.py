@@ -88,7 +88,8 @@ class Serving:
 
     def processor(self) -> float:
         """CPU seconds that the server has used so far."""
-        assert self.process.stdin is not None and self.process.stdout is not None
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
         print(file=self.process.stdin, flush=True)
         return float(self.process.stdout.readline())
 
@@ -154,7 +155,8 @@ class _Visitor(asyncio.Protocol):
 
 
 async def _load(served: Serving, requests: int, connections: int, agents: int) -> Load:
-    loop, left, each = asyncio.get_running_loop(), iter(range(requests // 2 - connections)), []
+    loop, left = asyncio.get_running_loop(), iter(range(requests // 2 - connections))
+    each: list[float] = []
     started, busy = time.perf_counter(), served.processor()
     visitors = [
         await loop.create_connection(
@@ -166,9 +168,7 @@ async def _load(served: Serving, requests: int, connections: int, agents: int) -
     return Load(time.perf_counter() - started, np.array(each), served.processor() - busy)
 
 
-def load(
-    served: Serving, requests: int, connections: int = CONNECTIONS, agents: int = 1
-) -> Load:
+def load(served: Serving, requests: int, connections: int = CONNECTIONS, agents: int = 1) -> Load:
     """Send `requests` requests, half of them `act` and half `observe`, to this many agents."""
     client = Client(f"http://127.0.0.1:{served.port}")
     for i in range(agents):
@@ -222,9 +222,7 @@ def request_times(requests: int = 2_000, rounds: int = 3) -> dict[str, Timing]:
 
 def _spread(values: Sequence[float], digits: int = 0) -> str:
     """Return the median and the range as text."""
-    return (
-        f"{np.median(values):,.{digits}f} ({min(values):,.{digits}f}-{max(values):,.{digits}f})"
-    )
+    return f"{np.median(values):,.{digits}f} ({min(values):,.{digits}f}-{max(values):,.{digits}f})"
 
 
 def main() -> None:
@@ -236,9 +234,7 @@ def main() -> None:
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as place:
         disk = flushes(Path(place), seconds=0.5)
-        loads = in_turn(
-            Path(place), arguments.requests, arguments.rounds, before=arguments.before
-        )
+        loads = in_turn(Path(place), arguments.requests, arguments.rounds, before=arguments.before)
     table = Table(title=f"{CONNECTIONS} connections, act and observe")
     columns = ("server", "agents", "requests/s", "durable is faster", "median", "p99", "CPU")
     for column in columns:

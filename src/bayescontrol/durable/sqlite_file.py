@@ -261,10 +261,7 @@ _Function: TypeAlias = Callable[[apsw.Connection], None]
 
 
 class _Work(Request):
-    """Functions to be called in a transaction, and `all_at_once`, which does the same as all of them.
-
-    `errors` has the error of each function, or None.
-    """
+    """Functions to be called in a transaction, see `SqliteFile.write`, and the error of each."""
 
     def __init__(self, functions: Sequence[_Function], all_at_once: _Function | None) -> None:
         super().__init__()
@@ -273,7 +270,7 @@ class _Work(Request):
 
 
 def _try(function: _Function, db: apsw.Connection) -> Exception | None:
-    """Call a function in a transaction; if it fails, roll back only its changes, return its error."""
+    """Call a function in a transaction; if it fails, undo its changes only and return its error."""
     db.execute("SAVEPOINT work")
     failure: Exception | None = None
     try:

@@ -276,7 +276,7 @@ class ServedAgent:
         return batch
 
     def finish_batch(self, batch: list[_Waiting]) -> None:
-        """Pass results and errors to the callers, then schedule the requests that came meanwhile."""
+        """Pass results and errors to the callers; schedule the requests that came meanwhile."""
         for request, future in batch:
             if future.done():
                 continue
@@ -372,9 +372,10 @@ class ServedAgents:
         Raises `ModelMismatch` if an agent of that name has another model, settings or seed.
         """
         requested = await _run(self._pools.readers, requested_model, model, settings, self.models)
-        names = await self.names()
-        if name not in names and len(names) >= self.limits.agents:
-            raise Refused("too-many-agents", f"the store already has {len(names)} agents")
+        if name not in self.open:
+            names = await self.names()
+            if name not in names and len(names) >= self.limits.agents:
+                raise Refused("too-many-agents", f"the store already has {len(names)} agents")
         return await self._get_or_open(name, requested, seed)
 
     async def _get_or_open(

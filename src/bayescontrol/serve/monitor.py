@@ -15,6 +15,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cache, partial
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -230,7 +231,7 @@ class Monitor:
     async def _agents_event(self, agents: Mapping[str, "ServedAgent"]) -> bytes:
         """Return the event with the states of the agents that the page shows."""
         states = []
-        for agent in list(agents.values())[:_MAX_AGENTS]:
+        for agent in list(islice(agents.values(), _MAX_AGENTS)):
             with suppress(Exception):  # omit an agent that fails
                 states.append(await agent.read(self.agent_state))
         return _event("agents", states)

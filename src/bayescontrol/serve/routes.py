@@ -279,7 +279,7 @@ async def answer_directly(
             return None
     try:
         data = decode(body or b"null")
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, UnicodeDecodeError):
         return None
     scope["path_template"] = f"{_AGENTS}{{name}}/{what}"
     return msgspec.json.encode(await function(agents, name, data, **arguments))

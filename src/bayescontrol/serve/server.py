@@ -106,16 +106,17 @@ async def _collect(agents: ServedAgents, app: Middleware) -> None:
     await agents.opened
     # Numbers of requests that had arrived: a second ago, and at the last collection; -1 before.
     arrived = collected = -1
-    frozen = 0  # the number of agents that were open when objects were last frozen
+    frozen = 0  # the number of agents that were open when objects were last frozen, -1 for none
     try:
         while True:
             is_idle = app.started == arrived and not app.requests.used
             if collected < 0 or (is_idle and app.started > collected):
                 gc.unfreeze()
                 gc.collect()
-                gc.freeze()
-                collected, frozen = app.started, len(agents.open)
-            elif len(agents.open) > frozen:  # a new agent may have loaded a compiler
+                collected, frozen = app.started, -1
+            if (
+                len(agents.open) > frozen
+            ):  # also without a collection: it may have loaded a compiler
                 gc.freeze()
                 frozen = len(agents.open)
             arrived = app.started
