@@ -1,22 +1,26 @@
-"""HTTP requests per second at 32 connections, durable and not durable, taking turns in one run.
+"""HTTP requests per second at 50 connections, with one agent and with twenty, in turns in one run.
 
     python -m benchmarks.serve                      about a minute on an idle machine with two cores
+    python -m benchmarks.serve --before FOLDER      also the server of an earlier checkout
 
-Two servers run in separate processes: one waits for the disk and one does not. The clients run in
-a third process on the same machine. A visit is two requests, act and observe. The flush rate of
-the disk is printed for comparison.
+Each server runs in a process of its own: one waits for the disk and one does not. The clients run
+in a further process on the same machine. A visit is two requests, act and observe. The flush rate
+of the disk is printed for comparison.
 """
 
 import argparse
 import asyncio
+import os
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -25,157 +29,226 @@ from benchmarks.timing import Timing
 from rich.console import Console
 from rich.table import Table
 
-__all__ = ["DURABLE", "LOOSE", "Load", "in_turn", "load", "request_times", "server"]
+from bayescontrol import BernoulliBandit
+from bayescontrol.serve import Client
 
-CONNECTIONS = 32
+__all__ = ["DURABLE", "LOOSE", "Load", "Serving", "in_turn", "load", "request_times", "server"]
+
+CONNECTIONS = 50
+#: Numbers of agents that share the requests.
+AGENTS = (1, 20)
+DURABLE, LOOSE, BEFORE = "durable", "not durable", "before"
+_HEAD = (
+    b"POST %s HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
+    b"Content-Length: %d\r\n\r\n"
+)
+#: A server that prints its address, and then its CPU time for every line of its input.
 _SERVER = """
-import sys
+import sys, threading, time
 from bayescontrol.serve.server import Server
-server = Server(sys.argv[1], port=0, durable=sys.argv[2] == "durable")
+server = Server(sys.argv[1], port=0, durable=sys.argv[2] == "True")
 print(server.url, flush=True)
+def report():
+    for _ in sys.stdin:
+        print(time.process_time(), flush=True)
+threading.Thread(target=report, daemon=True).start()
 server.run()
 """
 
 
 @dataclass(frozen=True)
 class Load:
-    """The result of a round: total seconds, and seconds of each request."""
+    """The result of a round: total seconds, seconds of each request, CPU seconds of the server."""
 
     seconds: float
     each: np.ndarray
+    processor: float
 
     @property
     def rate(self) -> float:
         """Requests per second."""
         return len(self.each) / self.seconds
 
+    @property
+    def cost(self) -> float:
+        """CPU time of the server per request, in microseconds."""
+        return self.processor / len(self.each) * 1e6
+
     def quantile(self, q: float) -> float:
         """A quantile of the request times, in milliseconds."""
         return float(np.quantile(self.each, q)) * 1e3
 
 
+@dataclass(frozen=True)
+class Serving:
+    """A server in a separate process."""
+
+    process: "subprocess.Popen[str]"
+    port: int
+
+    def processor(self) -> float:
+        """CPU seconds that the server has used so far."""
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        print(file=self.process.stdin, flush=True)
+        return float(self.process.stdout.readline())
+
+
 @contextmanager
-def server(folder: Path, durable: bool) -> Iterator[int]:
-    """Run a server in a separate process; yield its port."""
-    kind = "durable" if durable else "not"
-    store = f"sqlite:///{folder / kind}.db"
+def server(store: Path, durable: bool, checkout: Path | None = None) -> Iterator[Serving]:
+    """Run a server in a separate process, with the code of this or of another checkout."""
+    environment = dict(os.environ)
+    if checkout is not None:
+        environment["PYTHONPATH"] = str(checkout / "src")
     process = subprocess.Popen(
-        [sys.executable, "-c", _SERVER, store, kind], stdout=subprocess.PIPE, text=True
-    )
+        [sys.executable, "-c", _SERVER, f"sqlite:///{store}", str(durable)],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment,
+    )  # fmt: skip
     try:
         assert process.stdout is not None
-        yield int(process.stdout.readline().strip().rpartition(":")[2])
+        yield Serving(process, int(process.stdout.readline().strip().rpartition(":")[2]))
     finally:
         process.terminate()
         process.wait(30)
 
 
-async def _ask(
-    streams: tuple[asyncio.StreamReader, asyncio.StreamWriter], path: str, body: bytes
-) -> bytes:
-    reader, writer = streams
-    head = f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
-    writer.write(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
-    answer = await reader.readuntil(b"\r\n\r\n")
-    length = int(answer.lower().partition(b"content-length: ")[2].partition(b"\r\n")[0])
-    content = await reader.readexactly(length)
-    if answer[9:11] != b"20":
-        raise RuntimeError(content.decode())
-    return content
+class _Visitor(asyncio.Protocol):
+    """One connection, which sends the next request when the last one is answered.
+
+    It does as little as possible: server and clients share the processor.
+    """
+
+    def __init__(self, agent: str, left: Iterator[int], each: list[float]) -> None:
+        self._left, self._each, self._answer = left, each, b""
+        self._paths = {a: b"/v1/agents/%s/%s" % (agent.encode(), a) for a in (b"act", b"observe")}
+        self.done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    def connection_made(self, transport: Any) -> None:
+        """Start the first visit."""
+        self._transport = transport
+        self._ask(b"act", b"{}")
+
+    def _ask(self, what: bytes, body: bytes) -> None:
+        self._asked, self._started = what, time.perf_counter()
+        self._transport.write(_HEAD % (self._paths[what], len(body)) + body)
+
+    def data_received(self, data: bytes) -> None:
+        """Send the next request when the answer is complete."""
+        self._answer += data
+        head, _, body = self._answer.partition(b"\r\n\r\n")
+        length = head.partition(b"content-length: ")[2].partition(b"\r\n")[0]
+        if not length or len(body) < int(length):
+            return
+        self._answer = b""
+        self._each.append(time.perf_counter() - self._started)
+        if not head.startswith(b"HTTP/1.1 200"):
+            self.done.set_exception(RuntimeError(body.decode()))
+        elif self._asked == b"act":
+            d = msgspec.json.decode(body)
+            reward = d["action"] == 2
+            self._ask(b"observe", b'{"id":"%s","observation":%d}' % (d["id"].encode(), reward))
+        elif next(self._left, None) is not None:
+            self._ask(b"act", b"{}")
+        else:
+            self._transport.close()
+            self.done.set_result(None)
 
 
-async def _load(port: int, requests: int, connections: int, agent: str) -> Load:
-    left = requests
+async def _load(served: Serving, requests: int, connections: int, agents: int) -> Load:
+    loop, left = asyncio.get_running_loop(), iter(range(requests // 2 - connections))
     each: list[float] = []
-    name = msgspec.json.encode(
-        {"name": agent, "model": "bernoulli-bandit", "settings": {"arms": 4}, "seed": 1}
-    )
-
-    async def visits() -> None:
-        nonlocal left
-        streams = await asyncio.open_connection("127.0.0.1", port)
-        while left > 0:
-            left -= 2
-            started = time.perf_counter()
-            decision = msgspec.json.decode(await _ask(streams, f"/v1/agents/{agent}/act", b"{}"))
-            between = time.perf_counter()
-            answer = b'{"id":"%s","observation":%d}' % (
-                decision["id"].encode(),
-                decision["action"] == 2,
-            )
-            await _ask(streams, f"/v1/agents/{agent}/observe", answer)
-            each.extend((between - started, time.perf_counter() - between))
-        streams[1].close()
-
-    first = await asyncio.open_connection("127.0.0.1", port)
-    await _ask(first, "/v1/agents", name)
-    first[1].close()
-    started = time.perf_counter()
-    await asyncio.gather(*(visits() for _ in range(connections)))
-    return Load(time.perf_counter() - started, np.array(each))
+    started, busy = time.perf_counter(), served.processor()
+    visitors = [
+        await loop.create_connection(
+            partial(_Visitor, f"shop-{i % agents}", left, each), "127.0.0.1", served.port
+        )
+        for i in range(connections)
+    ]
+    await asyncio.gather(*(visitor.done for _, visitor in visitors))
+    return Load(time.perf_counter() - started, np.array(each), served.processor() - busy)
 
 
-def load(port: int, requests: int, connections: int = CONNECTIONS, agent: str = "shop") -> Load:
-    """Send `requests` requests, half of them `act` and half `observe`."""
+def load(served: Serving, requests: int, connections: int = CONNECTIONS, agents: int = 1) -> Load:
+    """Send `requests` requests, half of them `act` and half `observe`, to this many agents."""
+    client = Client(f"http://127.0.0.1:{served.port}")
+    for i in range(agents):
+        client.create(f"shop-{i}", BernoulliBandit(4), seed=1)
+    client.close()
     try:
         import uvloop
     except ImportError:
-        return asyncio.run(_load(port, requests, connections, agent))
-    return uvloop.run(_load(port, requests, connections, agent))
+        return asyncio.run(_load(served, requests, connections, agents))
+    return uvloop.run(_load(served, requests, connections, agents))
 
 
-DURABLE, LOOSE = "durable", "not durable"
+def in_turn(
+    folder: Path,
+    requests: int,
+    rounds: int,
+    agents: Sequence[int] = AGENTS,
+    before: Path | None = None,
+) -> dict[tuple[str, int], list[Load]]:
+    """Alternate rounds of requests to the servers, by server and number of agents, when warm.
 
-
-def in_turn(folder: Path, requests: int, rounds: int) -> dict[str, list[Load]]:
-    """Alternate rounds of requests to a durable and a non-durable server, after a warm-up."""
-    sides: dict[str, list[Load]] = {DURABLE: [], LOOSE: []}
-    with server(folder, True) as durable, server(folder, False) as loose:
-        ports = {DURABLE: durable, LOOSE: loose}
-        for port in ports.values():
-            load(port, 2_000)
+    `before` is an earlier checkout, whose durable server takes part.
+    """
+    checkouts = {DURABLE: None, LOOSE: None} | ({} if before is None else {BEFORE: before})
+    loads: dict[tuple[str, int], list[Load]] = {
+        (side, count): [] for count in agents for side in checkouts
+    }
+    with ExitStack() as running:
+        served = {
+            side: running.enter_context(server(folder / f"{side}.db", side != LOOSE, checkout))
+            for side, checkout in checkouts.items()
+        }
+        for one in served.values():
+            load(one, 2_000, agents=max(agents))
         for _ in range(rounds):
-            for side, port in ports.items():
-                sides[side].append(load(port, requests))
-    return sides
+            for (side, count), results in loads.items():
+                results.append(load(served[side], requests, agents=count))
+    return loads
 
 
 def request_times(requests: int = 2_000, rounds: int = 3) -> dict[str, Timing]:
     """Seconds divided by requests, which run concurrently; for `make bench`."""
     with tempfile.TemporaryDirectory() as place:
-        sides = in_turn(Path(place), requests, rounds)
+        loads = in_turn(Path(place), requests, rounds, agents=[1])
     timings = {}
-    for side, loads in sides.items():
-        seconds = [1.0 / one.rate for one in loads]
+    for (side, _), results in loads.items():
+        seconds = [1.0 / one.rate for one in results]
         timings[side] = Timing(float(np.median(seconds)), min(seconds), max(seconds))
     return timings
 
 
+def _spread(values: Sequence[float], digits: int = 0) -> str:
+    """Return the median and the range as text."""
+    return f"{np.median(values):,.{digits}f} ({min(values):,.{digits}f}-{max(values):,.{digits}f})"
+
+
 def main() -> None:
-    """Measure in turns; print the median of each server and of their ratios."""
+    """Measure in turns; print the medians of each server, and of the ratios to the first."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--requests", type=int, default=6_000, help="requests per round")
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--before", type=Path, help="the folder of an earlier checkout")
     arguments = parser.parse_args()
-    console = Console()
     with tempfile.TemporaryDirectory() as place:
-        folder = Path(place)
-        disk = flushes(folder, seconds=0.5)
-        sides = in_turn(folder, arguments.requests, arguments.rounds)
+        disk = flushes(Path(place), seconds=0.5)
+        loads = in_turn(Path(place), arguments.requests, arguments.rounds, before=arguments.before)
     table = Table(title=f"{CONNECTIONS} connections, act and observe")
-    for column in ("server", "requests/s", "median", "p99"):
+    columns = ("server", "agents", "requests/s", "durable is faster", "median", "p99", "CPU")
+    for column in columns:
         table.add_column(column, justify="left" if column == "server" else "right")
-    for side, rounds in sides.items():
-        rates = [one.rate for one in rounds]
-        spread = f"{np.median(rates):,.0f} ({min(rates):,.0f}-{max(rates):,.0f})"
-        each = [f"{np.median([r.quantile(q) for r in rounds]):.1f} ms" for q in (0.5, 0.99)]
-        table.add_row(side, spread, *each)
-    ratios = [a.rate / b.rate for a, b in zip(*sides.values(), strict=True)]
-    spread = f"{np.median(ratios):.2f} ({min(ratios):.2f}-{max(ratios):.2f})"
-    table.caption = (
-        f"durable / not durable: {spread}; the disk flushes {disk:,.0f} times per second"
-    )
-    console.print(table)
+    for (side, count), results in loads.items():
+        pairs = zip(loads[DURABLE, count], results, strict=True)
+        each = [f"{np.median([r.quantile(q) for r in results]):.1f} ms" for q in (0.5, 0.99)]
+        table.add_row(
+            side, str(count), _spread([r.rate for r in results]),
+            _spread([ours.rate / other.rate for ours, other in pairs], 2), *each,
+            f"{np.median([r.cost for r in results]):.0f} us",
+        )  # fmt: skip
+    table.caption = f"the disk flushes {disk:,.0f} times per second"
+    Console().print(table)
 
 
 if __name__ == "__main__":

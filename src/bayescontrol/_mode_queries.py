@@ -15,7 +15,7 @@ import math
 from array import array
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy, deepcopy
-from functools import partial
+from functools import cache, partial
 from typing import Any, Final, Generic, TypeGuard, TypeVar, cast
 
 import numpy as np
@@ -173,9 +173,13 @@ def has(value: object, capability: type[C]) -> TypeGuard[C]:
 
 def _missing(value: object, capability: type) -> list[str]:
     """Return the methods of a capability that the object lacks, or has set to None."""
-    # The public members of a protocol, and the two special methods of a mode array.
-    names = [n for n in vars(capability) if n[0] != "_" or n in ("__len__", "__getitem__")]
-    return [name for name in names if getattr(value, name, None) is None]
+    return [name for name in _members(capability) if getattr(value, name, None) is None]
+
+
+@cache
+def _members(capability: type) -> tuple[str, ...]:
+    """Return the public members of a protocol, and the two special methods of a mode array."""
+    return tuple(n for n in vars(capability) if n[0] != "_" or n in ("__len__", "__getitem__"))
 
 
 def observed_part(subject: Any, o: Any) -> Any:

@@ -16,7 +16,7 @@ from bayescontrol.durable import DurableAgent, open_agent
 from bayescontrol.durable.committer import Request
 from bayescontrol.errors import DiskFull, StoreFailed
 from bayescontrol.serve import Client
-from bayescontrol.serve.agents import Pools, ServedAgent
+from bayescontrol.serve.agents import Commits, Pools, ServedAgent
 from bayescontrol.serve.http_errors import Refused
 
 
@@ -43,7 +43,7 @@ def with_agent(visit: Any, monitor: Any = None) -> Any:
     async def run() -> Any:
         agent = open_agent("sqlite:///:memory:", "shop", BernoulliBandit(2), seed=1)
         with ThreadPoolExecutor(2) as pool:
-            served = ServedAgent(agent, Pools(pool, pool, pool), monitor)
+            served = ServedAgent(agent, Pools(pool, pool, pool), Commits(pool, monitor))
             try:
                 return await visit(served)
             finally:

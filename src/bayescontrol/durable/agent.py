@@ -110,6 +110,8 @@ class DurableAgent(AbstractContextManager["DurableAgent"]):
         self._last_snapshot = next((s.seq for s in log.snapshots(self.head)), 0)
         self._committer: Committer[Request] = Committer(self._write)
         self._writing = threading.Lock()
+        #: Seconds that the last batch of requests took to compute, without the disk.
+        self.compute_seconds = 0.0
         self._process = os.getpid()
         self._closed = False
         self._opened = opened.pop_all()  # the log, and the store if this agent opened it
@@ -182,18 +184,12 @@ class DurableAgent(AbstractContextManager["DurableAgent"]):
                     with self._log.turn():
                         done = self._take_turn(requests)
             except Exception as error:
-                for request in requests:
-                    request.error = request.error or copy_error(error)
-            if self.head - self._last_snapshot >= self._snapshot_every:
-                with suppress(Warning):  # the requests succeed even if warnings are errors
-                    self._try_snapshot()
+                _fail(requests, error)
+            self._snapshot_if_due()
 
     def _take_turn(self, requests: Sequence[Act | Observe | Refit]) -> bool:
         """Write a batch; return False if another process appended first: then call this again."""
-        with self._guard:
-            self._catch_up()
-            turn = Turn(self.name, self._fold, self._decisions)
-            turn.compute(requests)
+        turn = self._compute(requests)
         if turn.rows:
             try:
                 self._log.append(turn.rows)
@@ -201,6 +197,22 @@ class DurableAgent(AbstractContextManager["DurableAgent"]):
                 if self._store.shared or self._log.head() > self.head:
                     return False
                 raise
+        self._adopt(turn)
+        return True
+
+    def _compute(self, requests: Sequence[Act | Observe | Refit]) -> Turn:
+        """Compute the rows of a batch from all events before it."""
+        began = time.perf_counter()
+        with self._guard:
+            self._catch_up()
+            turn = Turn(self.name, self._fold, self._decisions)
+            turn.compute(requests)
+        self.compute_seconds = time.perf_counter() - began
+        return turn
+
+    def _adopt(self, turn: Turn) -> None:
+        """Make the state after a turn the current one and set the results: its rows are on disk."""
+        if turn.rows:
             with self._guard:
                 if turn.fold.seq > self.head:  # otherwise a reader has folded the rows already
                     for decision in turn.decided:
@@ -209,7 +221,6 @@ class DurableAgent(AbstractContextManager["DurableAgent"]):
                         self._decisions.put_observation(observed)
                     self._fold = turn.fold
         turn.grant()
-        return True
 
     def _catch_up(self) -> None:
         """Fold the events that other processes have appended. The caller holds the guard."""
@@ -325,6 +336,12 @@ class DurableAgent(AbstractContextManager["DurableAgent"]):
         self._last_snapshot = snapshot.seq
         return snapshot.seq
 
+    def _snapshot_if_due(self) -> None:
+        """Store a snapshot if the last one is `snapshot_every` events old."""
+        if self.head - self._last_snapshot >= self._snapshot_every:
+            with suppress(Warning):  # the requests succeed even if warnings are errors
+                self._try_snapshot()
+
     def _try_snapshot(self) -> None:
         """Store a snapshot; only warn if this fails, because a snapshot is a cache."""
         try:
@@ -364,11 +381,51 @@ class DurableAgent(AbstractContextManager["DurableAgent"]):
         self.close()
 
     def _require_open(self) -> None:
-        require_usable(f"agent {self.name!r}", closed=self._closed, process=self._process)
+        if self._closed or self._process != os.getpid():
+            require_usable(f"agent {self.name!r}", closed=self._closed, process=self._process)
 
     def __repr__(self) -> str:
         about = f"{self.model.name!r} version {self.model.version}"
         return f"DurableAgent({self.name!r}, {about}, {self.head} events, {self._store.url})"
+
+
+def handle_together(batches: Mapping[DurableAgent, Sequence[Act | Observe | Refit]]) -> None:
+    """Handle requests of several agents of one SQLite store, as `handle` does, in one commit."""
+    turns: dict[DurableAgent, Turn] = {}
+    failures: dict[DurableAgent, Exception | None] = {}
+    with ExitStack() as writing:
+        for agent in sorted(batches, key=lambda agent: agent.name):  # two calls cannot deadlock
+            writing.enter_context(agent._writing)
+            try:
+                agent._require_open()
+                turns[agent] = agent._compute(batches[agent])
+            except Exception as error:
+                failures[agent] = error
+        appending = [agent for agent, turn in turns.items() if turn.rows]
+        store: Any = next(iter(batches))._store
+        try:
+            appends = [(agent._log, turns[agent].rows) for agent in appending]
+            failures |= zip(appending, store.append_together(appends), strict=True)
+        except Exception as error:
+            failures |= dict.fromkeys(appending, error)
+        for agent, turn in turns.items():
+            if failures.get(agent) is None:
+                try:
+                    agent._adopt(turn)
+                except Exception as error:
+                    failures[agent] = error
+                agent._snapshot_if_due()
+    for agent, failure in failures.items():
+        if isinstance(failure, errors.HeadMoved):  # nothing of this batch is on disk: compute again
+            agent.handle(batches[agent])
+        elif failure is not None:
+            _fail(batches[agent], failure)
+
+
+def _fail(requests: Sequence[Request], error: Exception) -> None:
+    """Set the error of the requests that have none; every caller gets its own copy."""
+    for request in requests:
+        request.error = request.error or copy_error(error)
 
 
 def open_agent(

@@ -122,6 +122,7 @@ class Driver:
         self._has_probabilities = draws_each_step and hasattr(agent, "action_probabilities")
         self._cache: ProbabilityCache[dict[Any, float] | None] = ProbabilityCache()
         # For a belief that counts decisions: its count at each recent decision, by event number.
+        self._counts_decisions = has(getattr(agent, "belief", None), CountsDecisions)
         self._decisions: dict[int, int] = {}
         self._start = getattr(agent, "x", None)
         self.context_free = accepts_late_feedback and (
@@ -169,8 +170,8 @@ class Driver:
 
     def remember(self, n: int) -> None:
         """Remember that event n is the current decision, if the belief counts decisions."""
-        belief = getattr(self.agent, "belief", None)
-        if has(belief, CountsDecisions):
+        if self._counts_decisions:
+            belief = self.agent.belief
             self._decisions[n] = belief.decision
             if len(self._decisions) > belief.window + 1:
                 del self._decisions[min(self._decisions)]
@@ -190,7 +191,7 @@ class Driver:
             return None
         if isinstance(agent, ControlRule):
             agent.x = x
-            if has(agent.belief, CountsDecisions):
+            if self._counts_decisions:
                 agent = agent.copy()
                 agent.belief.begin()  # time goes on before the next decision
         try:

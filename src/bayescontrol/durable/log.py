@@ -270,7 +270,8 @@ class Log(ABC):
         self._closed = True
 
     def _require_open(self) -> None:
-        require_usable(f"log {self.name!r}", closed=self._closed)
+        if self._closed:
+            require_usable(f"log {self.name!r}", closed=True)
 
     def _require_appendable(self, rows: Sequence[Row]) -> None:
         """Raise ValueError unless there is at least one row and the numbers are n, n + 1, …"""

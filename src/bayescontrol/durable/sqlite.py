@@ -11,6 +11,8 @@ import os
 import threading
 from collections.abc import Sequence
 from contextlib import suppress
+from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any, Final
 
@@ -28,7 +30,9 @@ from bayescontrol.errors import HeadMoved, StoreBusy, StoreFailed, UnknownStore
 
 _COLUMNS: Final = "seq, kind, n, key, payload, checksum"
 # These statements are built from constants only.
-_INSERT: Final = f"INSERT INTO events (log, {_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?)"  # noqa: S608
+_INSERT: Final = f"INSERT INTO events (log, {_COLUMNS}) VALUES "  # noqa: S608
+#: Statements that insert this many rows.
+_INSERTS: Final = {n: _INSERT + ", ".join(["(?, ?, ?, ?, ?, ?, ?)"] * n) for n in (64, 8, 1)}
 _SELECT: Final = f"SELECT {_COLUMNS} FROM events WHERE log = ?1 AND "  # noqa: S608
 # Look up seq first: otherwise SQLite would read the column from the index itself.
 _FIND: Final = _SELECT + "seq IN (SELECT seq FROM events WHERE log = ?1 AND {} = ?2)"  # noqa: S608
@@ -67,31 +71,32 @@ class SqliteLog(Log):
 
     def append(self, rows: Sequence[Row]) -> None:
         """Append all rows or none; the rows are on disk when the call returns."""
-        self._require_appendable(rows)
+        (failure,) = _append_together(self._file, [(self, rows)])
+        if failure is not None:
+            raise failure
+
+    def _new_rows(self, rows: Sequence[Row], db: apsw.Connection) -> list[tuple[Any, ...]]:
+        """Return the rows to insert, with the number of the log, which is created if it is new."""
+        if rows[0].seq != self._head + 1:
+            raise HeadMoved(
+                f"log {self.name!r} ends at event {self._head}: the next event must be "
+                f"{self._head + 1}, not {rows[0].seq}; read the new events, then append again"
+            )
         log = self._id
+        if log is None:
+            db.execute("INSERT INTO logs (name) VALUES (?)", (self.name,))
+            log = db.last_insert_rowid()
+        return [(log, *row) for row in rows]
 
-        def insert(db: apsw.Connection) -> None:
-            nonlocal log
-            if rows[0].seq != self._head + 1:
-                raise HeadMoved(
-                    f"log {self.name!r} ends at event {self._head}: the next event must be "
-                    f"{self._head + 1}, not {rows[0].seq}; read the new events, then append again"
-                )
-            try:
-                if log is None:
-                    db.execute("INSERT INTO logs (name) VALUES (?)", (self.name,))
-                    log = db.last_insert_rowid()
-                db.executemany(_INSERT, [(log, *row) for row in rows])
-            except apsw.ConstraintError as error:
-                raise self._conflict_error(str(error), rows, log) from None
-
+    def _insert(self, rows: Sequence[Row], db: apsw.Connection) -> None:
+        """Insert the rows of an append into an open transaction."""
+        log = self._id
         try:
-            self._file.write(insert)
-        except BaseException:  # perhaps an interrupt after the commit
-            with suppress(StoreFailed):
-                self._id, self._head = self._read_head()
-            raise
-        self._id, self._head = log, max(self._head, rows[-1].seq)
+            inserted = self._new_rows(rows, db)
+            log = inserted[0][0]
+            _insert_rows(inserted, db)
+        except apsw.ConstraintError as error:
+            raise self._conflict_error(str(error), rows, log) from None
 
     def _conflict_error(self, message: str, rows: Sequence[Row], log: int | None) -> Exception:
         """Return our error for a violated constraint, from the message of SQLite.
@@ -136,6 +141,46 @@ class SqliteLog(Log):
             super().close()
             self._file.open_logs.discard(self.name)
             self._siblings.pop(self.name, None)
+
+
+def _insert_rows(rows: list[tuple[Any, ...]], db: apsw.Connection) -> None:
+    """Insert rows, many with one statement: at each statement another thread may go first."""
+    start = 0
+    while start < len(rows):
+        size = next(size for size in _INSERTS if size <= len(rows) - start)
+        several = rows[start : start + size]
+        try:
+            db.execute(_INSERTS[size], tuple(chain.from_iterable(several)))
+        except apsw.ConstraintError:
+            for row in several:  # insert those before the rejected row, see `_conflict_error`
+                db.execute(_INSERTS[1], row)
+        start += size
+
+
+def _append_together(
+    file: SqliteFile, appends: Sequence[tuple[SqliteLog, Sequence[Row]]]
+) -> list[Exception | None]:
+    """Append rows to several logs in one transaction; see `SqliteStore.append_together`."""
+    for log, rows in appends:
+        log._require_appendable(rows)
+
+    def insert_all(db: apsw.Connection) -> None:
+        _insert_rows([row for log, rows in appends for row in log._new_rows(rows, db)], db)
+
+    try:
+        functions = [partial(log._insert, rows) for log, rows in appends]
+        failures = file.write(*functions, all_at_once=insert_all)
+    except BaseException:  # perhaps an interrupt after the commit
+        for log, _ in appends:
+            with suppress(StoreFailed):
+                log._id, log._head = log._read_head()
+        raise
+    for (log, rows), failure in zip(appends, failures, strict=True):
+        if failure is None:
+            log._head = max(log._head, rows[-1].seq)
+            if log._id is None:
+                log._id, _ = log._read_head()
+    return failures
 
 
 class SqliteStore:
@@ -191,6 +236,16 @@ class SqliteStore:
             self._logs[name] = log
             file.open_logs.add(name)
         return log
+
+    def append_together(
+        self, appends: Sequence[tuple[SqliteLog, Sequence[Row]]]
+    ) -> list[Exception | None]:
+        """Append rows to several logs of this store, with one flush.
+
+        Return the error of each append, or None if its rows are on disk. Raise an error of the
+        file, after which all rows or none may be stored, as `Log.append` does.
+        """
+        return _append_together(self._require_open(), appends)
 
     def backup(self, path: str | os.PathLike[str]) -> None:
         """Copy all logs to a new file, atomically, while agents keep running."""

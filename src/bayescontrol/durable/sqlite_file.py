@@ -18,11 +18,11 @@ flushes.
 
 import os
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from functools import cache
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -257,12 +257,32 @@ def _checksum_weights(pairs: int) -> tuple[NDArray[np.uint32], NDArray[np.uint32
 # -- the file -----------------------------------------------------------------------------------
 
 
-class _Work(Request):
-    """A function to be called in a transaction, alone or with functions of other logs."""
+_Function: TypeAlias = Callable[[apsw.Connection], None]
 
-    def __init__(self, do: Callable[[apsw.Connection], None]) -> None:
+
+class _Work(Request):
+    """Functions to be called in a transaction, see `SqliteFile.write`, and the error of each."""
+
+    def __init__(self, functions: Sequence[_Function], all_at_once: _Function | None) -> None:
         super().__init__()
-        self.do = do
+        self.functions, self.all_at_once = functions, all_at_once
+        self.errors: list[Exception | None] = [None] * len(functions)
+
+
+def _try(function: _Function, db: apsw.Connection) -> Exception | None:
+    """Call a function in a transaction; if it fails, undo its changes only and return its error."""
+    db.execute("SAVEPOINT work")
+    failure: Exception | None = None
+    try:
+        function(db)
+    except Exception as error:
+        # An error of the disk or the file affects the whole transaction.
+        if isinstance(error, apsw.Error) and not isinstance(error, apsw.ConstraintError):
+            raise
+        failure = error
+        db.execute("ROLLBACK TO work")
+    db.execute("RELEASE work")
+    return failure
 
 
 def _lock_file(path: str) -> files.FileLock:
@@ -378,26 +398,27 @@ class SqliteFile:
                     db.execute("ROLLBACK")
                 raise
 
-    def write(self, work: Callable[[apsw.Connection], None]) -> None:
-        """Call `work` in a transaction; logs that write at the same time share one flush."""
-        self._committer.submit(_Work(work))
+    def write(
+        self, *functions: _Function, all_at_once: _Function | None = None
+    ) -> list[Exception | None]:
+        """Call the functions in one transaction; threads that write meanwhile share the next one.
+
+        Return the error of each function, which is rolled back alone, or None. `all_at_once` may do
+        the same as all functions, faster; if it fails, they are called.
+        """
+        work = _Work(functions, all_at_once)
+        self._committer.submit(work)
+        return work.errors
 
     def _write(self, batch: list[_Work]) -> None:
         """Call the functions of the batch in one transaction; roll back those that fail."""
         with self.transaction() as db:
-            if len(batch) == 1:
-                batch[0].do(db)
+            if len(batch) == len(batch[0].functions) == 1:  # an error rolls back the transaction
+                batch[0].functions[0](db)
                 return
             for work in batch:
-                db.execute("SAVEPOINT work")
-                try:
-                    work.do(db)
-                except apsw.Error:  # an error of the disk or the file affects the whole batch
-                    raise
-                except Exception as error:  # only this part is rolled back
-                    work.error = error
-                    db.execute("ROLLBACK TO work")
-                db.execute("RELEASE work")
+                if work.all_at_once is None or _try(work.all_at_once, db) is not None:
+                    work.errors = [_try(function, db) for function in work.functions]
 
     def _require_file(self) -> None:
         """Raise `StoreFailed` if the file was removed or replaced: then the last commit is lost."""

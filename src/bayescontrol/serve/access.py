@@ -16,8 +16,7 @@ import stat
 import time
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields
 from ipaddress import ip_address
 from pathlib import Path
@@ -262,35 +261,44 @@ class Quota:
 
     def __init__(self, limit: int, what: str) -> None:
         self._limit, self._what = limit, what
+        self._share = max(math.floor(_SHARE * limit), 1)
         self.used = 0
         self._by_caller: Counter[object] = Counter()
 
-    def _refused(self, who: str, limit: int) -> Refused:
-        """Return the error that `who`, the server or this caller, has reached its limit."""
-        text = f"{who} has reached its limit of {limit} {self._what}: try again later"
-        return Refused("overloaded", text)
+    def using(self, caller: object) -> "_Use":
+        """Return a context with a function that takes an amount; all is returned at the end."""
+        return _Use(self, caller)
 
-    @contextmanager
-    def using(self, caller: object) -> Iterator[Callable[[int], None]]:
-        """Yield a function that takes an amount or raises `Refused`; return all at the end."""
-        taken = 0
+    def add(self, caller: object, amount: int) -> None:
+        """Add to the amount that the caller uses; if that is too much, raise and add nothing."""
+        used = self._by_caller[caller] + amount
+        for who, total, limit in (
+            ("the server", self.used + amount, self._limit),
+            ("this caller", used, self._share),
+        ):
+            if amount > 0 and total > limit:
+                text = f"{who} has reached its limit of {limit} {self._what}: try again later"
+                raise Refused("overloaded", text)
+        self.used += amount
+        self._by_caller[caller] = used
+        if not used:
+            del self._by_caller[caller]
 
-        def take(amount: int) -> None:
-            """Take an amount for the caller; if that is too much, raise and take nothing."""
-            nonlocal taken
-            if self.used + amount > self._limit:
-                raise self._refused("the server", self._limit)
-            share = max(math.floor(_SHARE * self._limit), 1)
-            if self._by_caller[caller] + amount > share:
-                raise self._refused("this caller", share)
-            taken += amount
-            self.used += amount
-            self._by_caller[caller] += amount
 
-        try:
-            yield take
-        finally:
-            self.used -= taken
-            self._by_caller[caller] -= taken
-            if not self._by_caller[caller]:
-                del self._by_caller[caller]
+class _Use:
+    """What one caller uses of a quota, until the end of a `with` block."""
+
+    __slots__ = ("_caller", "_quota", "_taken")
+
+    def __init__(self, quota: Quota, caller: object) -> None:
+        self._quota, self._caller, self._taken = quota, caller, 0
+
+    def _take(self, amount: int) -> None:
+        self._quota.add(self._caller, amount)
+        self._taken += amount
+
+    def __enter__(self) -> Callable[[int], None]:
+        return self._take
+
+    def __exit__(self, *error: object) -> None:
+        self._quota.add(self._caller, -self._taken)

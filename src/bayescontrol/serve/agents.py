@@ -4,8 +4,9 @@ an existing name         the agent is opened when it is first requested: its log
 a new name and a model   the agent is created; repeating the request returns the same agent
 named models             models of the user, registered when the server starts
 
-Requests for an agent that arrive while a commit is running form the next commit. A worker thread
-runs once per commit, not once per request.
+Requests that arrive while a commit is running form the next commit. A worker thread runs once per
+commit, not once per request. The agents of a SQLite store share commits, except those that compute
+for long, or run code of the user: nobody waits for them.
 """
 
 import asyncio
@@ -21,7 +22,7 @@ from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 from msgspec.structs import replace
 
 from bayescontrol import errors
-from bayescontrol.durable.agent import DurableAgent, Explanation, open_agent
+from bayescontrol.durable.agent import DurableAgent, Explanation, handle_together, open_agent
 from bayescontrol.durable.committer import Request
 from bayescontrol.durable.events import Created, Decision, Event, read_events
 from bayescontrol.durable.log import LogStore
@@ -45,13 +46,15 @@ _MAX_WAITING: Final = 1024
 _MAX_REPLAYS: Final = 8
 #: Maximum decisions with a key whose probabilities are cached.
 _MAX_CACHED: Final = 1024
-#: Maximum requests in one commit.
+#: Seconds of computing from which an agent commits alone, so that others need not wait for it.
+_SLOW: Final = 0.005
+#: Maximum requests of one agent in one commit.
 _MAX_BATCH: Final = 256
 #: Seconds within which a store must answer.
 _STORE_TIMEOUT: Final = 3.0
 #: Seconds after a failed write, or a failed test write, before the next test write.
 _RETRY_WRITE: Final = 5.0
-_Waiting: TypeAlias = tuple[Request, "asyncio.Future[Any]"]
+_Waiting: TypeAlias = tuple[Act | Observe, "asyncio.Future[Any]"]
 
 
 class Pools(NamedTuple):
@@ -66,17 +69,97 @@ class Pools(NamedTuple):
     replayers: Executor
 
 
-class ServedAgent:
-    """A durable agent on an event loop: `act` and `observe` return once the event is on disk.
+class Commits:
+    """Commits the requests of one agent, or of several agents of a SQLite store, one after another.
 
     `on_write` is called after each commit with the error of the store, or None after a successful
     write.
+    """
+
+    def __init__(
+        self,
+        writers: Executor,
+        monitor: Monitor,
+        on_write: Callable[[errors.StoreFailed | None], None] = lambda _: None,
+    ) -> None:
+        self._writers, self._monitor, self._on_write = writers, monitor, on_write
+        self._loop = asyncio.get_running_loop()
+        self._ready: list[ServedAgent] = []  # agents with requests for the next commit
+        self._running = False  # whether a commit is running or scheduled
+
+    def schedule(self, served: "ServedAgent") -> None:
+        """Include the waiting requests of an agent in the next commit."""
+        self._ready.append(served)
+        if not self._running:
+            self._running = True
+            # Not immediately, so that requests that the loop has already read join this commit.
+            self._loop.call_soon(self._start)
+
+    def _start(self) -> None:
+        """Commit the waiting requests in a worker thread; stop if there are none."""
+        ready, self._ready = self._ready, []
+        batches = {served: batch for served in ready if (batch := served.take_batch())}
+        self._running = bool(batches)
+        if batches:
+            self._writers.submit(self._commit, batches)
+
+    def _commit(self, batches: "dict[ServedAgent, list[_Waiting]]") -> None:
+        """Write the batches; runs in a worker thread."""
+        requests = {served.agent: [r for r, _ in batch] for served, batch in batches.items()}
+        heads = {agent: agent.head for agent in requests}
+        try:
+            self._notify(self._monitor.before_commit, requests)
+            if len(requests) == 1:
+                for agent, batch in requests.items():
+                    agent.handle(batch)
+            else:
+                handle_together(requests)
+            for agent, batch in requests.items():
+                self._report_write(batch, agent.head > heads[agent])
+            self._notify(self._monitor.after_commit, requests)
+        finally:
+            self._loop.call_soon_threadsafe(self._finish, batches)
+
+    def _report_write(self, requests: Sequence[Request], written: bool) -> None:
+        """Call `on_write` with the error of the store, or with None if events were written.
+
+        A log that is damaged or too new affects one agent only, so it is not reported.
+        """
+        of_one_agent = errors.DamagedLog | errors.NewerFormat
+        failures = [r.error for r in requests if isinstance(r.error, errors.StoreFailed)]
+        of_store = [error for error in failures if not isinstance(error, of_one_agent)]
+        if of_store or written:
+            self._on_write(of_store[0] if of_store else None)
+
+    def _notify(
+        self,
+        method: Callable[[DurableAgent, Sequence[Request]], None],
+        requests: Mapping[DurableAgent, Sequence[Request]],
+    ) -> None:
+        """Call a method of the monitor; log its errors, which must not fail the requests."""
+        for agent, batch in requests.items():
+            try:
+                method(agent, batch)
+            except Exception:
+                _logger.exception("the monitor failed for agent %r", agent.name)
+
+    def _finish(self, batches: "dict[ServedAgent, list[_Waiting]]") -> None:
+        """Pass results and errors to the callers, then start the next commit."""
+        for served, batch in batches.items():
+            served.finish_batch(batch)
+        self._start()
+
+
+class ServedAgent:
+    """A durable agent on an event loop: `act` and `observe` return once the event is on disk.
+
+    `own` commits the requests of this agent alone, `shared` those of all agents that allow it.
 
     >>> from bayescontrol import BernoulliBandit
     >>> async def visit():
     ...     agent = open_agent("sqlite:///:memory:", "shop", BernoulliBandit(["red"]))
     ...     pools = Pools(*[ThreadPoolExecutor(1)] * 3)
-    ...     served = ServedAgent(agent, pools, Monitor(Metrics()))
+    ...     served = ServedAgent(agent, pools, Commits(pools.writers, Monitor(Metrics())))
     ...     decision = await served.act(None, None)
     ...     learned = await served.observe(decision.id, 1), await served.observe(decision.id, 1)
     ...     await served.close()
@@ -89,15 +172,15 @@ class ServedAgent:
         self,
         agent: DurableAgent,
         pools: Pools,
-        monitor: Monitor,
-        on_write: Callable[[errors.StoreFailed | None], None] = lambda _: None,
+        own: Commits,
+        shared: Commits | None = None,
     ) -> None:
-        self.agent = agent
-        self._pools, self._monitor, self._on_write = pools, monitor, on_write
+        self.agent, self._pools, self._own = agent, pools, own
+        self._shared = own if shared is None else shared
         #: The requests that wait for the next commit.
         self.waiting: deque[_Waiting] = deque()
         self._loop = asyncio.get_running_loop()
-        self._idle = asyncio.Event()  # set while no commit is running or scheduled
+        self._idle = asyncio.Event()  # set while no request waits or is being committed
         self._idle.set()
         self._closing = False
         self._replays = 0
@@ -161,7 +244,7 @@ class ServedAgent:
 
     # -- commits ---------------------------------------------------------------------------------
 
-    def _put(self, request: Request) -> "asyncio.Future[Any]":
+    def _put(self, request: Act | Observe) -> "asyncio.Future[Any]":
         """Add a request to the next commit; raise `Refused` if too many wait or it is closing."""
         if self._closing:
             why = "the server accepts no more requests"
@@ -173,56 +256,27 @@ class ServedAgent:
         self.waiting.append((request, future))
         if self._idle.is_set():
             self._idle.clear()
-            # Not immediately, so that requests that the loop has already read join this commit.
-            self._loop.call_soon(self._start_commit)
+            self._schedule()
         return future
 
-    def _start_commit(self) -> None:
-        """Commit the waiting requests in a worker thread; become idle if there are none."""
+    def _schedule(self) -> None:
+        """Include the waiting requests in the next commit."""
+        is_slow = self.agent.compute_seconds > _SLOW
+        (self._own if is_slow else self._shared).schedule(self)
+
+    def take_batch(self) -> list[_Waiting]:
+        """Return the requests of the next commit; become idle if there are none."""
         batch: list[_Waiting] = []
         while self.waiting and len(batch) < _MAX_BATCH:
             request, future = self.waiting.popleft()
             if not future.done():  # skip requests whose caller stopped waiting
                 batch.append((request, future))
-        if batch:
-            self._pools.writers.submit(self._commit, batch)
-        else:
+        if not batch:
             self._idle.set()
+        return batch
 
-    def _commit(self, batch: list[_Waiting]) -> None:
-        """Write a batch; runs in a worker thread."""
-        requests = [request for request, _ in batch]
-        try:
-            self._notify(self._monitor.before_commit, requests)
-            head = self.agent.head
-            self.agent.handle(requests)
-            self._report_write(requests, self.agent.head > head)
-            self._notify(self._monitor.after_commit, requests)
-        finally:
-            self._loop.call_soon_threadsafe(self._finish_commit, batch)
-
-    def _report_write(self, requests: Sequence[Request], written: bool) -> None:
-        """Call `on_write` with the error of the store, or with None if events were written.
-
-        A log that is damaged or too new affects one agent only, so it is not reported.
-        """
-        of_one_agent = errors.DamagedLog | errors.NewerFormat
-        failures = [r.error for r in requests if isinstance(r.error, errors.StoreFailed)]
-        of_store = [error for error in failures if not isinstance(error, of_one_agent)]
-        if of_store or written:
-            self._on_write(of_store[0] if of_store else None)
-
-    def _notify(
-        self, method: Callable[[DurableAgent, Sequence[Request]], None], requests: Sequence[Request]
-    ) -> None:
-        """Call a method of the monitor; log its errors, which must not fail the requests."""
-        try:
-            method(self.agent, requests)
-        except Exception:
-            _logger.exception("the monitor failed for agent %r", self.agent.name)
-
-    def _finish_commit(self, batch: list[_Waiting]) -> None:
-        """Pass results and errors to the callers, then start the next commit."""
+    def finish_batch(self, batch: list[_Waiting]) -> None:
+        """Pass results and errors to the callers; schedule the requests that came meanwhile."""
         for request, future in batch:
             if future.done():
                 continue
@@ -234,7 +288,7 @@ class ServedAgent:
                 future.set_exception(errors.StoreFailed(why))
             else:
                 future.set_result(request.result)
-        self._start_commit()
+        self._schedule()
 
 
 class ServedAgents:
@@ -318,9 +372,10 @@ class ServedAgents:
         Raises `ModelMismatch` if an agent of that name has another model, settings or seed.
         """
         requested = await _run(self._pools.readers, requested_model, model, settings, self.models)
-        names = await self.names()
-        if name not in names and len(names) >= self.limits.agents:
-            raise Refused("too-many-agents", f"the store already has {len(names)} agents")
+        if name not in self.open:
+            names = await self.names()
+            if name not in names and len(names) >= self.limits.agents:
+                raise Refused("too-many-agents", f"the store already has {len(names)} agents")
         return await self._get_or_open(name, requested, seed)
 
     async def _get_or_open(
@@ -358,7 +413,10 @@ class ServedAgents:
             # Opening may replay a long log; creating does not.
             pool = self._pools.readers if new else self._pools.replayers
             agent = await _run(pool, self._open_agent, name, model, seed)
-            self.open[name] = ServedAgent(agent, self._pools, self.monitor, self._record_write)
+            own = Commits(self._pools.writers, self.monitor, self._record_write)
+            shares = not self.store.shared and agent.model.name in KINDS
+            shared = self._shared_commits if shares else None
+            self.open[name] = ServedAgent(agent, self._pools, own, shared)
             self.failed = [other for other in self.failed if other != name]
         except errors.DiskFull as error:
             self._record_write(error)
@@ -466,6 +524,7 @@ class ServedAgents:
     async def start(self) -> None:
         """Start answering requests, and open the agents in the background."""
         self.opened = asyncio.create_task(self._open_in_background())
+        self._shared_commits = Commits(self._pools.writers, self.monitor, self._record_write)
         self._tasks = [self.opened, asyncio.create_task(self.monitor.run(self.open))]
 
     async def _open_in_background(self) -> None:

@@ -13,7 +13,9 @@ connection has `Connection: close`.
 """
 
 import asyncio
+import math
 from collections import Counter, deque
+from functools import partial
 from typing import Any, Final, TypeAlias
 
 import httptools
@@ -34,6 +36,8 @@ _LINGER_BYTES: Final = 1_048_576
 _DRAIN: Final = 0.5
 #: Refused connections that may be open in addition to the limit of connections.
 _MAX_ENDING: Final = 64
+_CLOSE: Final = (b"connection", b"close")
+_Fields: TypeAlias = list[tuple[bytes, bytes]]
 _Ordered: TypeAlias = dict["HttpConnection", None]
 
 
@@ -54,7 +58,8 @@ class HttpConnection(httptools_impl.HttpToolsProtocol):
         self._caller: object = None  # an address, or the digest of a token
         self._is_known = False  # whether a request on this connection was allowed
         self._stopping = False  # whether the next answer is the last one
-        self._timer: asyncio.TimerHandle | None = None  # ends the connection
+        self._timer: asyncio.TimerHandle | None = None  # ends the connection at `_ends_at`
+        self._ends_at = math.inf
         self._stall_timer: asyncio.TimerHandle | None = None  # runs while the client does not read
         self._in_head = False  # a head has begun and is not complete
         self._line = 0  # bytes of the path and query of that head so far
@@ -98,9 +103,9 @@ class HttpConnection(httptools_impl.HttpToolsProtocol):
         self._disconnect()
         self._waiting.pop(self, None)
         self._ending.pop(self, None)
-        self._set_timer(None)
-        if self._stall_timer is not None:
-            self._stall_timer.cancel()
+        for timer in (self._timer, self._stall_timer):
+            if timer is not None:
+                timer.cancel()
         super().connection_lost(exc)
 
     def pause_writing(self) -> None:
@@ -179,6 +184,7 @@ class HttpConnection(httptools_impl.HttpToolsProtocol):
         self._set_timer(None)
         super().on_headers_complete()
         self._unanswered.append(self.cycle)
+        self.scope["state"]["respond"] = partial(self._respond, self.cycle)
         if self._stopping:
             self.cycle.keep_alive = False
         if len(self.pipeline) > _MAX_PIPELINED:
@@ -203,6 +209,32 @@ class HttpConnection(httptools_impl.HttpToolsProtocol):
         else:
             self._waiting.pop(self, None)
 
+    # -- answers ---------------------------------------------------------------------------------
+
+    async def _respond(
+        self, cycle: httptools_impl.RequestResponseCycle, status: int, fields: _Fields, body: bytes
+    ) -> None:
+        """Send a whole answer in one write, as `cycle.send` does in two."""
+        if self.flow.write_paused and not cycle.disconnected:
+            await self.flow.drain()
+        if cycle.disconnected:
+            return
+        cycle.response_started = cycle.response_complete = True
+        if _CLOSE in fields:
+            cycle.keep_alive = False
+        elif not cycle.keep_alive:
+            fields = [*fields, _CLOSE]
+        self._write(status, fields, b"" if cycle.scope["method"] == "HEAD" else body)
+        cycle.message_event.set()
+        if not cycle.keep_alive:
+            self.transport.close()
+        cycle.on_response()
+
+    def _write(self, status: int, fields: _Fields, body: bytes) -> None:
+        """Write the head and the body of an answer."""
+        head = [b"%s: %s\r\n" % field for field in (*self.server_state.default_headers, *fields)]
+        self.transport.write(b"".join([httptools_impl.STATUS_LINE[status], *head, b"\r\n", body]))
+
     # -- timers and refusals ---------------------------------------------------------------------
 
     def on_response_complete(self) -> None:
@@ -224,10 +256,25 @@ class HttpConnection(httptools_impl.HttpToolsProtocol):
         self._set_timer(seconds)
 
     def _set_timer(self, seconds: float | None) -> None:
-        """Replace the timer: call `_on_deadline` after this time, or never if it is None."""
-        if self._timer is not None:
+        """Replace the timer: call `_on_deadline` after this time, or never if it is None.
+
+        A timer that would fire later is replaced. One that fires earlier is not, because most
+        requests end before it does: then `_on_timer` sets it again.
+        """
+        self._ends_at = math.inf if seconds is None else self.loop.time() + seconds
+        if self._timer is not None and self._timer.when() > self._ends_at:
             self._timer.cancel()
-        self._timer = None if seconds is None else self.loop.call_later(seconds, self._on_deadline)
+            self._timer = None
+        if self._timer is None and seconds is not None:
+            self._timer = self.loop.call_at(self._ends_at, self._on_timer)
+
+    def _on_timer(self) -> None:
+        """End the connection if its time is over, otherwise set the timer again."""
+        self._timer, left = None, self._ends_at - self.loop.time()
+        if left <= 0.0:
+            self._on_deadline()
+        elif self._ends_at < math.inf:
+            self._set_timer(left)
 
     def _on_deadline(self) -> None:
         """Refuse a request whose head is incomplete; drop any other connection."""
@@ -264,8 +311,7 @@ class HttpConnection(httptools_impl.HttpToolsProtocol):
             return
         status, headers, body = error_response(kind, detail, {"Connection": "close"})
         fields = [(name.lower().encode(), text.encode("latin-1")) for name, text in headers.items()]
-        head = [b"%s: %s\r\n" % field for field in (*self.server_state.default_headers, *fields)]
-        self.transport.write(b"".join([httptools_impl.STATUS_LINE[status], *head, b"\r\n", body]))
+        self._write(status, fields, body)
         self._metrics.requests.labels("other", "other", str(status)).inc()
         self._metrics.problems.labels(kind).inc()
         self.transport.write_eof()

@@ -20,7 +20,7 @@ import logging
 import math
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, MutableMapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -34,6 +34,10 @@ _Scope: TypeAlias = MutableMapping[str, Any]
 _Receive: TypeAlias = Callable[[], Awaitable[_Message]]
 _Send: TypeAlias = Callable[[_Message], Awaitable[None]]
 _App: TypeAlias = Callable[[_Scope, _Receive, _Send], Awaitable[None]]
+#: The status, the headers and the body of an answer.
+Answer: TypeAlias = tuple[int, Mapping[str, str], bytes]
+#: Answers a request with its whole body, or returns None if it cannot.
+_Direct: TypeAlias = Callable[[_Scope, bytes], Awaitable[Answer | None]]
 
 #: Paths that need no token: they reveal nothing about the agents.
 PUBLIC: Final = frozenset({"/", "/docs", "/openapi.json", "/v1/health/live", "/v1/health/ready"})
@@ -58,24 +62,28 @@ _HEADERS: Final = frozenset(
 
 
 class Middleware:
-    """An ASGI application that checks requests before it passes them to the application `app`.
+    """An ASGI application that checks requests before it passes them on.
 
+    `direct` answers the frequent requests, the application `app` those for which it returns None.
     `hosts` are the host names that requests may use; None allows any.
 
     >>> async def app(scope, receive, send): ...
-    >>> Middleware(app, Tokens(), Limits(), Metrics(), None).requests.used
+    >>> async def direct(scope, body): ...
+    >>> Middleware(app, direct, Tokens(), Limits(), Metrics(), None).requests.used
     0
     """
 
     def __init__(
         self,
         app: _App,
+        direct: _Direct,
         tokens: Tokens,
         limits: Limits,
         metrics: Metrics,
         hosts: Iterable[str] | None,
     ) -> None:
-        self._app, self._tokens, self._limits, self._metrics = app, tokens, limits, metrics
+        self._app, self._direct, self._tokens = app, direct, tokens
+        self._limits, self._metrics = limits, metrics
         self._hosts = None if hosts is None else frozenset(hosts)
         self._rate_limiter = None if limits.rate is None else RateLimiter(limits.rate)
         self._failure_limiter = RateLimiter(min(limits.failures, limits.rate or math.inf))
@@ -169,10 +177,48 @@ class Middleware:
 
     async def _answer(self, scope: _Scope, receive: _Receive, send: _Send, caller: object) -> None:
         """Read the body and let the application answer, within the limits of time and size."""
-        began, status = time.perf_counter(), 0  # status 0: the answer has not begun
+        began, deadline = time.perf_counter(), self._limits.deadline
         body: bytes | None = None  # None until it has arrived
-        loop, deadline = asyncio.get_running_loop(), self._limits.deadline
-        unread: list[_Message] = []  # the body, until the application asks for it
+        statuses: list[int] = []  # empty until the answer begins
+        timeout = asyncio.timeout(deadline)
+
+        def count(status: int) -> None:
+            """Count the start of the answer."""
+            statuses.append(status)
+            self._count(scope, status, time.perf_counter() - began)
+
+        try:
+            async with timeout:
+                with self._bodies.using(caller) as take_bytes, self.requests.using(caller) as take:
+                    body = await self._read_body(receive, take_bytes)
+                    if not scope["path"].startswith(_HEALTH) and scope["path"] != STREAM:
+                        self.started += 1
+                        take(1)
+                    require_few_values(body, self._limits.values)
+                    answer = await self._direct(scope, body)
+                    if answer is not None:
+                        count(answer[0])
+                        await _send_answer(scope, send, answer)
+                    else:
+                        await self._pass_on(scope, receive, send, body, count, timeout)
+        except TimeoutError:
+            if not timeout.expired():
+                raise
+            if not statuses:
+                kind, headers = ("deadline", {}) if body is not None else ("timeout", _CLOSE)
+                raise Refused(kind, f"more than {deadline:g} seconds", headers) from None
+
+    async def _pass_on(
+        self,
+        scope: _Scope,
+        receive: _Receive,
+        send: _Send,
+        body: bytes,
+        count: Callable[[int], None],
+        timeout: asyncio.Timeout,
+    ) -> None:
+        """Let the application answer a request; `count` is called when the answer begins."""
+        unread: list[_Message] = [{"type": "http.request", "body": body, "more_body": False}]
 
         async def receive_again() -> _Message:
             """Return the body, which was read already, and then what arrives after it."""
@@ -180,34 +226,17 @@ class Middleware:
 
         async def counted_send(message: _Message) -> None:
             """Count the start of the answer; let each part but the last extend the deadline."""
-            nonlocal status
             if message["type"] == "http.response.start":
-                status = message["status"]
-                self._count(scope, status, time.perf_counter() - began)
+                count(message["status"])
             if message.get("more_body", True):  # a stream may last long while it makes progress
-                timeout.reschedule(loop.time() + deadline)
+                timeout.reschedule(asyncio.get_running_loop().time() + self._limits.deadline)
             await send(message)
 
-        timeout = asyncio.timeout(deadline)
-        try:
-            async with timeout:
-                with self._bodies.using(caller) as take_bytes, self.requests.using(caller) as take:
-                    body = await self._read_body(receive, take_bytes)
-                    unread.append({"type": "http.request", "body": body, "more_body": False})
-                    if not scope["path"].startswith(_HEALTH) and scope["path"] != STREAM:
-                        self.started += 1
-                        take(1)
-                    if len(body) > LARGE:
-                        await asyncio.to_thread(require_valid_json, body, self._limits.values)
-                    elif body:
-                        require_valid_json(body, self._limits.values)
-                    await self._app(scope, receive_again, counted_send)
-        except TimeoutError:
-            if not timeout.expired():
-                raise
-            if not status:
-                kind, headers = ("deadline", {}) if body is not None else ("timeout", _CLOSE)
-                raise Refused(kind, f"more than {deadline:g} seconds", headers) from None
+        if len(body) > LARGE:
+            await asyncio.to_thread(require_valid_json, body, self._limits.values)
+        elif body:
+            require_valid_json(body, self._limits.values)
+        await self._app(scope, receive_again, counted_send)
 
     async def _read_body(self, receive: _Receive, take: Callable[[int], None]) -> bytes:
         """Return the whole body; `take` takes its bytes from the caller's quota, or raises."""
@@ -225,15 +254,26 @@ class Middleware:
     def _count(self, scope: _Scope, status: int, seconds: float) -> None:
         """Count an answer, which began after this many seconds, by method, route and status."""
         route = str(scope.get("path_template") or "other")
-        self._metrics.requests.labels(scope["method"], route, str(status)).inc()
-        self._metrics.seconds.labels(route).observe(seconds)
+        metrics = self._metrics
+        metrics.child(metrics.requests, scope["method"], route, str(status)).inc()
+        metrics.child(metrics.seconds, route).observe(seconds)
 
     async def _refuse(self, scope: _Scope, send: _Send, refused: Refused) -> None:
         """Send the problem of a refused request, and count it."""
-        status, headers, body = error_response(refused.kind, str(refused), refused.headers)
-        self._count(scope, status, 0.0)
+        answer = error_response(refused.kind, str(refused), refused.headers)
+        self._count(scope, answer[0], 0.0)
         self._metrics.problems.labels(refused.kind).inc()
-        raw = [(name.lower().encode(), text.encode("latin-1")) for name, text in headers.items()]
+        await _send_answer(scope, send, answer)
+
+
+async def _send_answer(scope: _Scope, send: _Send, answer: Answer) -> None:
+    """Send an answer, in one write if the connection offers that."""
+    status, headers, body = answer
+    raw = [(name.lower().encode(), text.encode("latin-1")) for name, text in headers.items()]
+    respond = scope.get("state", {}).get("respond")
+    if respond is not None:
+        await respond(status, raw, body)
+    else:
         await send({"type": "http.response.start", "status": status, "headers": raw})
         await send({"type": "http.response.body", "body": body})
 

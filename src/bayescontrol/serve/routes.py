@@ -7,9 +7,10 @@ POST /v1/agents/{name}/observe           observe       GET /v1/agents/{name}/log
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+import re
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, MutableMapping
 from itertools import islice
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 import msgspec
 from litestar import HttpMethod, Response, get, post, route
@@ -34,6 +35,9 @@ from bayescontrol.serve.page import page
 #: Events of a log that are read and sent at once.
 _BATCH: Final = 500
 
+#: A key that a header can hold.
+_KEY: Final = r"^[!-~]{1,200}\Z"
+
 Agents = NamedDependency[ServedAgents]
 Name = Annotated[str, PathParameter(description="The agent's name.", min_length=1)]
 Id = Annotated[str, PathParameter(description="The id that act returned.", min_length=1)]
@@ -42,7 +46,7 @@ Key = Annotated[
     HeaderParameter(
         name="Idempotency-Key",
         description="A name for this request: a repeated request returns the same decision.",
-        pattern=r"^[!-~]{1,200}\Z",
+        pattern=_KEY,
     ),
 ]
 
@@ -239,6 +243,46 @@ async def index() -> Response[str]:
 async def methods() -> Response[None]:
     """Name all methods; Litestar names only one for a path with two handlers."""
     return Response(None, headers={"Allow": "GET, OPTIONS, POST"})
+
+
+# -- without Litestar ------------------------------------------------------------------------------
+
+_AGENTS: Final = "/v1/agents/"
+#: The routes that need no Litestar: the function, the decoder of the body, and the most colons of a
+#: body in which no key can occur twice, because the decoder requires or allows each of them once.
+_DIRECT: Final[Mapping[str, tuple[Any, Callable[[bytes], Any], int]]] = {
+    "act": (act.fn, msgspec.json.Decoder(bodies.ActBody | None).decode, 1),
+    "observe": (observe.fn, msgspec.json.Decoder(bodies.ObserveBody).decode, 2),
+}
+_KEY_HEADER: Final = b"idempotency-key"
+
+
+async def answer_directly(
+    agents: ServedAgents, scope: MutableMapping[str, Any], body: bytes
+) -> bytes | None:
+    """Return the body of the answer to a plain act or observe; None for any other request.
+
+    Litestar answers all other requests, and those that are malformed. It finds the route, converts
+    the arguments and names what is wrong with them, which takes longer than a decision.
+    """
+    name, _, what = scope["path"].removeprefix(_AGENTS).partition("/")
+    if not name or what not in _DIRECT or scope["method"] != "POST":
+        return None
+    function, decode, max_colons = _DIRECT[what]
+    keys = [value for header, value in scope["headers"] if header == _KEY_HEADER]
+    if len(body) > LARGE or body.count(b":") > max_colons or len(keys) > 1:
+        return None
+    arguments = {}
+    if keys and what == "act":
+        arguments["key"] = keys[0].decode("latin-1")
+        if not re.match(_KEY, arguments["key"]):
+            return None
+    try:
+        data = decode(body or b"null")
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return None
+    scope["path_template"] = f"{_AGENTS}{{name}}/{what}"
+    return msgspec.json.encode(await function(agents, name, data, **arguments))
 
 
 ROUTES: Final = (

@@ -17,7 +17,7 @@ import socket
 import sys
 import threading
 import traceback
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, MutableMapping
 from contextlib import asynccontextmanager, contextmanager
 from functools import partial
 from typing import Any, Final, Self
@@ -35,9 +35,9 @@ from bayescontrol.serve.access import InvalidToken, Limits, Tokens, is_loopback,
 from bayescontrol.serve.agents import ServedAgents
 from bayescontrol.serve.connection import HttpConnection
 from bayescontrol.serve.http_errors import MEDIA_TYPE, error_response, http_wording, kind_of
-from bayescontrol.serve.middleware import Middleware
+from bayescontrol.serve.middleware import Answer, Middleware
 from bayescontrol.serve.openapi import DOCS_ROUTES
-from bayescontrol.serve.routes import PAGES, ROUTES
+from bayescontrol.serve.routes import PAGES, ROUTES, answer_directly
 
 _logger = logging.getLogger("bayescontrol.serve")
 #: Problem types of the errors that Litestar raises, by status.
@@ -77,7 +77,11 @@ def application(agents: ServedAgents, tokens: Tokens, hosts: Iterable[str] | Non
                 collecting.cancel()
             await agents.close()
 
-    handle_error = partial(_error_response, agents)
+    def handle_error(request: Request[Any, Any, Any], error: Exception) -> Response[bytes]:
+        answer = _error_answer(agents, request.method, request.url.path, error)
+        status, headers, body = answer
+        return Response(body, status_code=status, media_type=MEDIA_TYPE, headers=dict(headers))
+
     app: Any = Litestar(  # its types of the ASGI protocol are narrower than ours
         [*ROUTES, *PAGES, *DOCS_ROUTES],
         dependencies={"agents": Provide(lambda: agents, sync_to_thread=False)},
@@ -87,7 +91,9 @@ def application(agents: ServedAgents, tokens: Tokens, hosts: Iterable[str] | Non
         request_max_body_size=None,  # limited by the middleware
         openapi_config=None,
     )
-    middleware = Middleware(app, tokens, agents.limits, agents.metrics, hosts)
+    middleware = Middleware(
+        app, partial(_answer, agents), tokens, agents.limits, agents.metrics, hosts
+    )
     return middleware
 
 
@@ -100,23 +106,39 @@ async def _collect(agents: ServedAgents, app: Middleware) -> None:
     await agents.opened
     # Numbers of requests that had arrived: a second ago, and at the last collection; -1 before.
     arrived = collected = -1
+    frozen = 0  # the number of agents that were open when objects were last frozen, -1 for none
     try:
         while True:
             is_idle = app.started == arrived and not app.requests.used
             if collected < 0 or (is_idle and app.started > collected):
                 gc.unfreeze()
                 gc.collect()
+                collected, frozen = app.started, -1
+            if (
+                len(agents.open) > frozen
+            ):  # also without a collection: it may have loaded a compiler
                 gc.freeze()
-                collected = app.started
+                frozen = len(agents.open)
             arrived = app.started
             await asyncio.sleep(_IDLE)
     finally:
         gc.unfreeze()
 
 
-def _error_response(
-    agents: ServedAgents, request: Request[Any, Any, Any], error: Exception
-) -> Response[bytes]:
+async def _answer(
+    agents: ServedAgents, scope: MutableMapping[str, Any], content: bytes
+) -> Answer | None:
+    """Answer a frequent request, whose body is `content`; None if Litestar must answer it."""
+    try:
+        body = await answer_directly(agents, scope, content)
+    except Exception as error:
+        return _error_answer(agents, scope["method"], scope["path"], error)
+    if body is None:
+        return None
+    return 200, {"Content-Type": "application/json", "Content-Length": str(len(body))}, body
+
+
+def _error_answer(agents: ServedAgents, method: str, path: str, error: Exception) -> Answer:
     """Return the answer that reports an error.
 
     Messages of unexpected errors and of stores are logged, not sent: they may contain paths,
@@ -138,12 +160,11 @@ def _error_response(
         detail = "the log of the server has the details"
         frames = traceback.extract_tb(error.__traceback__)[-_FRAMES:]
         places = "".join(f" < {f.filename}:{f.lineno}" for f in reversed(frames))
-        path, text = request.url.path[:_MAX_LOGGED], str(error)[:_MAX_LOGGED]
+        path, text = path[:_MAX_LOGGED], str(error)[:_MAX_LOGGED]
         text = ascii(f"{type(error).__name__}: {text}")[1:-1]
-        _logger.error("%s %a: %s%s", request.method, path, text, places)
+        _logger.error("%s %a: %s%s", method, path, text, places)
     agents.metrics.problems.labels(name).inc()
-    status, headers, body = error_response(name, detail, headers)
-    return Response(body, status_code=status, media_type=MEDIA_TYPE, headers=headers)
+    return error_response(name, detail, headers)
 
 
 class _Uvicorn(uvicorn.Server):
