@@ -517,13 +517,10 @@ class ModeArrayQueries(_Queries, Generic[M]):
         mode: M = self._bound[m] if self.states else self.modes[m]
         return mode
 
-    def _situation(self, x: Any) -> Any:
-        """Return what the methods of the array receive: x, the private states, or both."""
-        return state_for(self.modes, x, self.states[0]) if self.states else x
-
     def likelihoods(self, x: Any, a: Any, o: Any) -> FloatArray:
         """P(o | m, x, a), or its logarithm, for all m."""
-        likelihoods = np.ascontiguousarray(self._likelihoods(self._situation(x), a, o), np.float64)
+        xs = state_for(self.modes, x, self.states[0]) if self.states else x
+        likelihoods = np.ascontiguousarray(self._likelihoods(xs, a, o), np.float64)
         if likelihoods.shape != self.shape:
             raise BadEvidence(
                 f"{self.modes!r} returned an array of shape {likelihoods.shape} for x={x!r}, "
@@ -559,7 +556,7 @@ class ModeArrayQueries(_Queries, Generic[M]):
 
     def advanced_states(self, x: Any, a: Any, o: Any) -> list[Any]:
         """Return the private states after (x, a, o), as a new list."""
-        return [self.modes.advance(self._situation(x), a, o)] if self.states else []
+        return [self.modes.advance(state_for(self.modes, x, s), a, o) for s in self.states]
 
     def copy(self) -> "ModeArrayQueries[M]":
         """Copy the private states; the modes are shared."""

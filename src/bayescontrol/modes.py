@@ -19,7 +19,7 @@ from bayescontrol._mode_queries import (
     safe_log,
     state_transition,
 )
-from bayescontrol._support.priors import checked_probabilities
+from bayescontrol._support.priors import checked_probabilities, sums_to_one
 from bayescontrol.errors import MissingCapability
 from bayescontrol.protocols import A, O
 from bayescontrol.seeding import Stream, StreamLike
@@ -90,12 +90,17 @@ class DiscreteMode(Generic[X, A, O]):
 
     def action_probabilities(self, x: X) -> Mapping[A, float]:
         """P(a | m, x)."""
-        return checked_probabilities(self._policy(x), "policy", self, x, allow_empty=True)
+        p = self._policy(x)
+        if sums_to_one(p):
+            return p
+        return checked_probabilities(p, "policy", self, x, allow_empty=True)
 
     def observation_probabilities(self, x: X, a: A) -> Mapping[O, float]:
         """P(o | m, x, a)."""
-        answer = self._hypothesis(x, a)
-        return checked_probabilities(answer, "hypothesis", self, x, a, allow_empty=True)
+        p = self._hypothesis(x, a)
+        if sums_to_one(p):  # called for every mode in every step
+            return p
+        return checked_probabilities(p, "hypothesis", self, x, a, allow_empty=True)
 
     def likelihood(self, x: X, a: A, o: O) -> float:
         """P(o | m, x, a) of one o."""

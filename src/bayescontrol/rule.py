@@ -107,8 +107,10 @@ class ControlRule(Saved, Generic[M, X, A, O]):
 
     def decide(self, x: X, rng: Stream) -> tuple[M, A]:
         """m ~ P(m | âo_<t), then a ~ P(a | m, x)."""
-        self._begin()
-        m = self.belief.sample(rng)
+        belief = self.belief
+        if self._offers(CountsDecisions):
+            belief.begin()
+        m = belief.sample(rng)
         return m, m.act(x, rng)
 
     def learn(self, x: X, a: A, o: O, *, decision: int | None = None) -> None:
@@ -131,19 +133,21 @@ class ControlRule(Saved, Generic[M, X, A, O]):
         """Return a_t: draw a mode if one is due, and do what it would do."""
         if not isinstance(rng, Stream):
             rng = require_stream(rng)  # a NumPy Generator
-        m = self.mode
+        x, m = self.x, self.mode
         a: A
-        may_skip_mode = self.schedule is every_step and not self.reveals_mode
-        if may_skip_mode and self._offers(ActionDraws):
-            self._begin()
-            self.mode, a = None, self.belief.draw_action(self.x, rng)
-            self._drawn_at, self._drawn_in = self._t, self.x
-        elif m is None or self.schedule is every_step or self._due(rng):
-            self.mode, a = self.decide(self.x, rng)
-            self._drawn_at, self._drawn_in = self._t, self.x
+        draws_each_step = self.schedule is every_step
+        if draws_each_step and not self.reveals_mode and self._offers(ActionDraws):
+            if self._offers(CountsDecisions):
+                self.belief.begin()
+            self.mode, a = None, self.belief.draw_action(x, rng)
+            self._drawn_at, self._drawn_in = self._t, x
+        elif draws_each_step or m is None or self._due(rng):
+            self.mode, a = self.decide(x, rng)
+            self._drawn_at, self._drawn_in = self._t, x
         else:
-            self._begin()
-            a = m.act(self.x, rng)
+            if self._offers(CountsDecisions):
+                self.belief.begin()
+            a = m.act(x, rng)
         self.issue(a)
         self._t += 1
         return a
@@ -193,11 +197,6 @@ class ControlRule(Saved, Generic[M, X, A, O]):
         self._drawn_at, self._drawn_in, self.x = self._t - 1, drawn_in, x
         self.mode = None if self._offers(ActionDraws) else self._belief_with(Resumable).last()
 
-    def _begin(self) -> None:
-        """Begin a decision, if the belief counts them."""
-        if self._offers(CountsDecisions):
-            self.belief.begin()
-
     def _due(self, rng: Stream) -> bool:
         """Return True if the held mode was retired, or the schedule asks for a new one."""
         retired = self._offers(Retirement) and self.belief.is_retired(self.mode)
@@ -244,10 +243,11 @@ class ControlRule(Saved, Generic[M, X, A, O]):
     def _offers(self, capability: type) -> bool:
         """Return whether the belief has a capability. The answer is cached."""
         belief, capable = self._capable
+        if belief is self.belief and capability in capable:
+            return capable[capability]
         if belief is not self.belief:  # it was replaced
             belief, capable = self._capable = self.belief, {}
-        if capability not in capable:
-            capable[capability] = has(self.belief, capability)
+        capable[capability] = has(self.belief, capability)
         return capable[capability]
 
     def _belief_with(self, capability: Any, simpler: type | None = None) -> Any:

@@ -45,6 +45,7 @@ INT64 = 2**63
 WORD = 2**32 - 1  # the largest 32-bit word
 #: If this module is loaded, so is Numba, and kernels can be called at once.
 _KERNELS = "bayescontrol.kernels.random"
+_DOUBLE = np.dtype(np.float64)
 #: Relative rounding errors that a covariance matrix may have.
 _ROUNDING = 1e-12
 #: The largest number of trials and the largest mean of a Poisson number: both are doubles.
@@ -86,33 +87,18 @@ class Stream:
         >>> Stream.named(0, 3, "agent") == Stream.named(0, 3, "environment")
         False
         """
-        return cls.of_roles(seed, run, [role])[0]
-
-    @classmethod
-    def of_roles(cls, seed: int, run: int, roles: "Sequence[str]") -> "list[Stream]":
-        """Return `Stream.named(seed, run, role)` for every role, faster than one by one.
-
-        >>> Stream.of_roles(0, 3, ["agent"]) == [Stream.named(0, 3, "agent")]
-        True
-        """
-        if isinstance(roles, str) or not all(isinstance(role, str) for role in roles):
-            raise ValueError(f'roles={roles!r}: expected a list of names, such as ["agent"]')
+        if not isinstance(role, str):
+            raise ValueError(f'role={role!r}: expected a name, such as "agent"')
         seed, run = as_integer("seed", seed, 0, end=2**128), as_integer("run", run, 0, end=INT64)
-        codes = [zlib.crc32(role.encode()) for role in roles]
+        code = zlib.crc32(role.encode())
         if _KERNELS not in sys.modules:  # do not load Numba before the first draw
-            return [cls(np.random.SeedSequence(seed, spawn_key=(run, code))) for code in codes]
-        # SeedSequence mixes four words of the seed, one or two of the run, and that of the role.
-        words = [seed & WORD, seed >> 32 & WORD, seed >> 64 & WORD, seed >> 96]
-        words += [run] if run <= WORD else [run & WORD, run >> 32]
-        entropy = np.array([*words, 0], np.uint64)
-        scratch, streams = np.empty(4, np.uint64), []
-        for code in codes:
-            entropy[-1] = code
-            stream = cls.__new__(cls)
-            stream.state = np.empty(4, np.uint64)
-            kernels.seed_sequence.seed_state(entropy, scratch, stream.state)
-            streams.append(stream)
-        return streams
+            return cls(np.random.SeedSequence(seed, spawn_key=(run, code)))
+        stream = cls.__new__(cls)
+        stream.state = np.empty(4, np.uint64)
+        kernels.seed_sequence.seed_state(
+            seed & WORD, seed >> 32 & WORD, seed >> 64 & WORD, seed >> 96, run, code, stream.state
+        )
+        return stream
 
     @overload
     def random(self, size: None = None) -> float: ...
@@ -426,7 +412,7 @@ def _mean_and_factor(mean: ArrayLike, cov: ArrayLike) -> tuple[FloatArray, Float
 
 def _as_weights(p: ArrayLike) -> FloatArray:
     """Return p as a contiguous float64 array, as the kernels need it; copy it only if necessary."""
-    if isinstance(p, np.ndarray) and p.dtype == np.float64 and p.flags.carray:
+    if isinstance(p, np.ndarray) and p.dtype is _DOUBLE and p.flags.carray:
         return p
     return np.array(p, np.float64, order="C")
 

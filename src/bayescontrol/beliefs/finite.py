@@ -119,10 +119,11 @@ class FiniteBelief(Tempered, Generic[M]):
 
     def observe(self, x: Any, a: Any, o: Any) -> None:
         """P(m | âo_≤t) ∝ P(o | m, x, a) P(m | âo_<t). An error leaves the belief unchanged."""
-        evidence = self._hypotheses.likelihoods(x, a, o)
-        before = self._weights.copy() if self._hypotheses.stateful_modes else None
+        hypotheses = self._hypotheses
+        evidence = hypotheses.likelihoods(x, a, o)
+        before = self._weights.copy() if hypotheses.stateful_modes else None
         try:
-            self._weights.condition(evidence, self._hypotheses.log)
+            self._weights.condition(evidence, hypotheses.log)
         except BadEvidence as error:
             where = f"observation {o!r} after action {a!r} in situation {x!r}"
             if isinstance(error, ImpossibleObservation):
@@ -149,7 +150,9 @@ class FiniteBelief(Tempered, Generic[M]):
 
     def sample(self, rng: StreamLike) -> M:
         """Draw m ~ P(m | âo_<t)^(1/T), T the temperature. No other method draws random numbers."""
-        return self.select(self._weights.draw(rng, self._temperature))
+        self.drawn = m = self._weights.draw(rng, self._temperature)
+        mode: M = self._hypotheses.mode(m)
+        return mode
 
     def select(self, m: int) -> M:
         """Return mode m as if it had been drawn, for agents that choose a mode themselves."""

@@ -27,7 +27,7 @@ from bayescontrol.errors import BadEvidence, InvalidTable, UnknownMode, counted
 from bayescontrol.record import Record
 from bayescontrol.rule import A, ControlRule, M, O, X
 from bayescontrol.schedules import Schedule, every_step
-from bayescontrol.seeding import SeedLike, Stream, StreamLike, as_stream, require_stream
+from bayescontrol.seeding import SeedLike, Stream, StreamLike, as_stream, require_stream, state_of
 from bayescontrol.systems import Situated
 
 
@@ -55,11 +55,12 @@ class ModeClass(Generic[M, X, A, O]):
 
     def __getitem__(self, m: int) -> M:
         """Mode m."""
-        if m not in self._modes:
+        mode = self._modes.get(m)
+        if mode is None:
             if not 0 <= m < self._size:
                 raise UnknownMode(f"no mode {m}: the modes are 0 … {self._size - 1}")
-            self._modes[m] = self.mode_type(self, m)
-        return self._modes[m]
+            mode = self._modes[m] = self.mode_type(self, m)
+        return mode
 
     def __iter__(self) -> Iterator[M]:
         """Iterate over the modes."""
@@ -153,15 +154,20 @@ class TabularMode(ClassMode):
     1.0
     """
 
-    __slots__ = ()
+    __slots__ = ("policy",)
+
+    def __init__(self, modes: "TabularModes", m: int) -> None:
+        super().__init__(modes, m)
+        self.policy = modes.policy[m]
 
     def act(self, x: int, rng: StreamLike) -> int:
         """Draw a ~ P(a | m, x)."""
-        return require_stream(rng).categorical(self.modes.policy[self.m, x])
+        a = kernels.random.categorical(state_of(rng), self.policy[x])
+        return a if a >= 0 else require_stream(rng).categorical(self.policy[x])  # raises the error
 
     def action_probabilities(self, x: int) -> dict[int, float]:
         """P(a | m, x), without zeros."""
-        return {a: float(p) for a, p in enumerate(self.modes.policy[self.m, x]) if p > 0.0}
+        return {a: p for a, p in enumerate(self.policy[x].tolist()) if p > 0.0}
 
     def observation_probabilities(self, x: int, a: int) -> dict[int, float]:
         """P(o | m, x, a), without zeros."""

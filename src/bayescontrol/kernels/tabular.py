@@ -17,12 +17,12 @@ from bayescontrol.kernels.finite import (
     OK,
     Weights,
     condition,
-    draw,
     log_likelihoods,
+    sample,
     share,
     total,
 )
-from bayescontrol.kernels.random import Streams, categorical, uniform
+from bayescontrol.kernels.random import Streams, categorical
 
 
 class ModeTables(NamedTuple):
@@ -74,7 +74,7 @@ def interact(
     drawn_in = x
     for t in range(actions.shape[0]):
         drawn_in = x
-        m = draw(w, e, blocks, uniform(p))
+        m = sample(w, e, blocks, p)
         a = categorical(p, policy[m, x])
         o = categorical(q, truth[y, a])
         drawn[t], actions[t], observations[t] = m, a, o
@@ -151,7 +151,7 @@ def settle(
         if n == 0 or t == horizon:
             return t
         if t % hold == 0:
-            m = draw(w, e, blocks, uniform(p))
+            m = sample(w, e, blocks, p)
         a = categorical(p, policy[m, x])
         o = categorical(q, truth[x, a])
         if condition(w, e, blocks, hypothesis[x, a, o]) != OK:
@@ -274,7 +274,7 @@ def interact_with_alarm(
             m, a = -1, fallback
         else:
             drawn_in = x
-            m = draw(w, e, blocks, uniform(p))
+            m = sample(w, e, blocks, p)
             a = categorical(p, policy[m, x])
         o = categorical(q, truth[y, a])
         drawn[t], actions[t], observations[t] = m, a, o
