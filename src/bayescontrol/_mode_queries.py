@@ -294,6 +294,10 @@ class _Queries:
     stateful_modes: Sequence[int]
     #: Private states; `BoundMode` refers to this list, so it is only changed in place.
     states: list[Any]
+    #: bound[m] is mode m, as `BoundMode` if it has a private state.
+    bound: Any
+    #: P(o | m, x, a) at [x, a, o, m], if the modes declare that they read this table and no more.
+    table: FloatArray | None = None
 
     def __init__(self, modes: Any) -> None:
         self.modes = modes
@@ -348,7 +352,7 @@ class ModeListQueries(_Queries, Generic[M]):
         self.stateful_modes: list[int] = []
         #: The private state of each mode, None for a mode without one; `BoundMode` refers to it.
         self.states: list[Any] = []
-        self._bound: list[M] = []  # the modes, as BoundMode where they have a private state
+        self.bound: list[M] = []
         self._methods: list[Callable[[Any, Any, Any], float]] = []
         for mode in modes:
             self.add(mode)
@@ -386,13 +390,9 @@ class ModeListQueries(_Queries, Generic[M]):
         if has_start:
             self.stateful_modes.append(m)
         self._methods.append(getattr(bound, method))
-        self._bound.append(bound)
+        self.bound.append(bound)
         self.modes.append(mode)
         self._supports = {}  # a copy of these queries may use the old dictionary
-
-    def mode(self, m: int) -> M:
-        """Mode m, bound to its private state if it has one."""
-        return self._bound[m]
 
     def likelihoods(self, x: Any, a: Any, o: Any) -> FloatArray:
         """P(o | m, x, a), or its logarithm, for all m."""
@@ -416,7 +416,7 @@ class ModeListQueries(_Queries, Generic[M]):
         """Raise InvalidTable if `likelihood` and `log_likelihood` of a mode differ."""
         self._comparisons_left -= 1
         other = "likelihood" if self.log else "log_likelihood"
-        for m, (mode, answer) in enumerate(zip(self._bound, answers, strict=True)):
+        for m, (mode, answer) in enumerate(zip(self.bound, answers, strict=True)):
             if not hasattr(mode, other):
                 continue
             other_answer = float(getattr(mode, other)(x, a, o))
@@ -434,7 +434,7 @@ class ModeListQueries(_Queries, Generic[M]):
         if not self.supports(capability):
             for m, mode in enumerate(self.modes):
                 require(mode, capability, mode_label(m, mode))
-        return [query(mode) for mode in self._bound]
+        return [query(mode) for mode in self.bound]
 
     def advanced_states(self, x: Any, a: Any, o: Any) -> list[Any]:
         """Return the private states after (x, a, o), as a new list."""
@@ -461,7 +461,7 @@ class ModeListQueries(_Queries, Generic[M]):
         """Copy the list and the private states; the modes are shared."""
         if not self.stateful_modes:
             clone = copy(self)
-            for name in ("modes", "_bound", "_methods", "states"):
+            for name in ("modes", "bound", "_methods", "states"):
                 setattr(clone, name, getattr(self, name)[:])
             return clone
         clone = ModeListQueries(self.modes)
@@ -477,6 +477,17 @@ class _Rows:
 
     def __getitem__(self, m: int) -> Any:
         return self._states[0][m]
+
+
+class _BoundRows(dict[int, Any]):
+    """The modes of an array, bound to their private states; filled on demand."""
+
+    def __init__(self, modes: Any, states: list[Any]) -> None:
+        self._modes, self._rows = modes, _Rows(states)
+
+    def __missing__(self, m: int) -> Any:
+        self[m] = BoundMode(self._modes[m], self._rows, m)
+        return self[m]
 
 
 class ModeArrayQueries(_Queries, Generic[M]):
@@ -498,24 +509,19 @@ class ModeArrayQueries(_Queries, Generic[M]):
         is_stateful = has(modes, Stateful) and callable(modes.start)
         self.states: list[Any] = [self.modes.start()] if is_stateful else []
         self.stateful_modes = tuple(range(len(self.states)))
-        self._bound: dict[int, Any] = {}  # modes with their states
+        self.bound = _BoundRows(modes, self.states) if self.states else modes
         self._description = ""
         self.log = not has(modes, ModeArray)
         method = "log_likelihoods" if self.log else "likelihoods"
         self._likelihoods: Callable[[Any, Any, Any], FloatArray] = getattr(modes, method)
+        if hasattr(type(modes), "likelihood_table") and not self.states:  # not by `__getattr__`
+            self.table = self.modes.likelihood_table
 
     def add(self, mode: M, state: Any = NOT_GIVEN, missed: int = 0) -> None:
         """Raise MissingCapability: an array of modes has a fixed size."""
         raise MissingCapability(
             f"cannot add {mode!r}: an array of modes cannot grow; use a list of modes"
         )
-
-    def mode(self, m: int) -> M:
-        """Mode m, bound to its private state if it has one."""
-        if self.states and m not in self._bound:
-            self._bound[m] = BoundMode(self.modes[m], _Rows(self.states), m)
-        mode: M = self._bound[m] if self.states else self.modes[m]
-        return mode
 
     def likelihoods(self, x: Any, a: Any, o: Any) -> FloatArray:
         """P(o | m, x, a), or its logarithm, for all m."""
@@ -561,7 +567,8 @@ class ModeArrayQueries(_Queries, Generic[M]):
     def copy(self) -> "ModeArrayQueries[M]":
         """Copy the private states; the modes are shared."""
         clone = copy(self)
-        clone.states, clone._bound = deepcopy(self.states), {}
+        clone.states = deepcopy(self.states)
+        clone.bound = _BoundRows(self.modes, clone.states) if clone.states else self.modes
         return clone
 
 

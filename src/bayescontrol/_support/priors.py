@@ -10,6 +10,7 @@ from bayescontrol.errors import InvalidPrior, InvalidTable
 
 #: Allowed deviation of a sum of probabilities from one.
 TOLERANCE = 1e-9
+_LEAST, _LARGEST = 1.0 - TOLERANCE, 1.0 + TOLERANCE
 
 
 def as_prior(prior: ArrayLike | None, size: int) -> FloatArray:
@@ -66,7 +67,7 @@ def sums_to_one(probabilities: Any) -> bool:
             total += p
     except (AttributeError, TypeError, ValueError):
         return False
-    return -TOLERANCE <= total - 1.0 <= TOLERANCE  # false for NaN
+    return _LEAST <= total <= _LARGEST  # false for NaN
 
 
 def checked_probabilities(

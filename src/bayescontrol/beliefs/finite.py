@@ -120,6 +120,10 @@ class FiniteBelief(Tempered, Generic[M]):
     def observe(self, x: Any, a: Any, o: Any) -> None:
         """P(m | âo_≤t) ∝ P(o | m, x, a) P(m | âo_<t). An error leaves the belief unchanged."""
         hypotheses = self._hypotheses
+        table = hypotheses.table
+        if table is not None and self._weights.condition_on_entry(table, x, a, o):
+            self.count += 1
+            return
         evidence = hypotheses.likelihoods(x, a, o)
         before = self._weights.copy() if hypotheses.stateful_modes else None
         try:
@@ -151,13 +155,13 @@ class FiniteBelief(Tempered, Generic[M]):
     def sample(self, rng: StreamLike) -> M:
         """Draw m ~ P(m | âo_<t)^(1/T), T the temperature. No other method draws random numbers."""
         self.drawn = m = self._weights.draw(rng, self._temperature)
-        mode: M = self._hypotheses.mode(m)
+        mode: M = self._hypotheses.bound[m]
         return mode
 
     def select(self, m: int) -> M:
         """Return mode m as if it had been drawn, for agents that choose a mode themselves."""
         self.drawn = m
-        mode: M = self._hypotheses.mode(m)
+        mode: M = self._hypotheses.bound[m]
         return mode
 
     # -- queries -------------------------------------------------------------------------
@@ -232,7 +236,7 @@ class FiniteBelief(Tempered, Generic[M]):
 
     def observed_part(self, o: Any) -> Any:
         """Return the part of o that the modes predict: all of it, unless modes say otherwise."""
-        return _mode_queries.observed_part(self._hypotheses.mode(0), o)
+        return _mode_queries.observed_part(self._hypotheses.bound[0], o)
 
     def reweigh(
         self, capability: type, query: Callable[[Any], float | FloatArray], what: str
@@ -282,7 +286,7 @@ class FiniteBelief(Tempered, Generic[M]):
 
     def last(self) -> M | None:
         """Return the mode drawn last, with its private state; None if it was retired since."""
-        return None if self.drawn < 0 else self._hypotheses.mode(self.drawn)
+        return None if self.drawn < 0 else self._hypotheses.bound[self.drawn]
 
     def name(self, m: int) -> str:
         """Return the `name` of mode m, or "m" and the index if the mode has no name."""

@@ -128,6 +128,15 @@ class Weights(Saved):
         error.mode = int(status)
         raise error
 
+    def condition_on_entry(self, table: FloatArray, x: Any, a: Any, o: Any) -> bool:
+        """v_m ← v_m table[x, a, o, m] in one compiled call, if nothing is unusual.
+
+        Otherwise return False and change nothing: then call `condition`.
+        """
+        if type(x) is type(a) is type(o) is int and not isinstance(self.on_impossible, Floor):
+            return kernels.tabular.learn(self._w, self._e, self._blocks, table, x, a, o)
+        return False
+
     def learn(self, answer: object, x: Any, a: Any, o: Any, what: str, advice: str) -> None:
         """v_m ← v_m exp(answer_m) with the log-likelihoods that a user's function returned.
 

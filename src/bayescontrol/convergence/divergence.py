@@ -152,7 +152,7 @@ def _distributions(
         return [{k: float(p[m]) for k, p in each.items()} for m in modes]
     if not hypotheses.supports(capability):
         hypotheses.query_each(capability, method)  # raises an error with the mode and the method
-    return [dict(method(hypotheses.mode(m))) for m in modes]
+    return [dict(method(hypotheses.bound[m])) for m in modes]
 
 
 @dataclass(frozen=True, eq=False, repr=False)

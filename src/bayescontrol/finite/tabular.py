@@ -295,6 +295,11 @@ class TabularModes(ModeClass[TabularMode, int, int, int]):
         answer: FloatArray = self._cell(self.by_mode, x, a, o)
         return answer
 
+    @property
+    def likelihood_table(self) -> FloatArray | None:
+        """The table that `likelihoods` reads; None in a subclass with other likelihoods."""
+        return self.by_mode if type(self).likelihoods is TabularModes.likelihoods else None
+
     def action_probabilities(self, x: int) -> dict[int, FloatArray]:
         """P(a | m, x) for all m, by action."""
         return {a: self.policy[:, x, a] for a in self.actions}

@@ -44,6 +44,24 @@ class Columns(NamedTuple):
     observations: IntArray
 
 
+@leaf
+def learn(
+    w: FloatArray, e: IntArray, blocks: FloatArray, hypothesis: FloatArray, x: int, a: int, o: int
+) -> bool:
+    """v ← v · hypothesis[x, a, o]; return False, and change nothing, if that is impossible.
+
+    >>> import numpy as np
+    >>> from bayescontrol.finite.tabular import random_modes
+    >>> modes = random_modes(2)
+    >>> weights = modes.agent().belief.weight_arrays()
+    >>> learn(*weights, modes.by_mode, 0, 0, 1), learn(*weights, modes.by_mode, 0, 0, 2)
+    (True, False)
+    """
+    situations, actions, observations, _ = hypothesis.shape
+    exists = 0 <= x < situations and 0 <= a < actions and 0 <= o < observations
+    return exists and condition(w, e, blocks, hypothesis[x, a, o]) == OK
+
+
 @jit
 def interact(
     weights: Weights,
