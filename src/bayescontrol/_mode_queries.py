@@ -100,6 +100,20 @@ def name_of(modes: Any, m: int) -> str:
     return str(getattr(modes[m], "name", "") or f"m{m}")
 
 
+def names_of(modes: Any) -> list[str]:
+    """Return `name_of` every mode; an array of modes with `names` need not create its modes."""
+    if names := getattr(modes, "names", None):
+        return [str(name or f"m{m}") for m, name in enumerate(names)]
+    return [name_of(modes, m) for m in range(len(modes))]
+
+
+def find_mode(m: object, modes: Any) -> int:
+    """Return the index of mode m of a class, given by index or by name."""
+    if isinstance(m, int) and not isinstance(m, bool) and 0 <= m < len(modes):
+        return m  # without the names, which take time
+    return mode_index(m, names_of(modes))
+
+
 def mode_index(m: object, names: Sequence[str]) -> int:
     """Return the index of mode m, given by index or by name."""
     if isinstance(m, str) and names.count(m) == 1:

@@ -90,17 +90,14 @@ class DiscreteMode(Generic[X, A, O]):
 
     def action_probabilities(self, x: X) -> Mapping[A, float]:
         """P(a | m, x)."""
-        p = self._policy(x)
-        if sums_to_one(p):
-            return p
-        return checked_probabilities(p, "policy", self, x, allow_empty=True)
+        return checked_probabilities(self._policy(x), "policy", self, x, allow_empty=True)
 
     def observation_probabilities(self, x: X, a: A) -> Mapping[O, float]:
         """P(o | m, x, a)."""
-        p = self._hypothesis(x, a)
-        if sums_to_one(p):  # called for every mode in every step
-            return p
-        return checked_probabilities(p, "hypothesis", self, x, a, allow_empty=True)
+        answer = self._hypothesis(x, a)
+        if sums_to_one(answer):  # called for every mode in every step
+            return answer
+        return checked_probabilities(answer, "hypothesis", self, x, a, allow_empty=True)
 
     def likelihood(self, x: X, a: A, o: O) -> float:
         """P(o | m, x, a) of one o."""

@@ -88,7 +88,7 @@ class Stream:
         False
         """
         if not isinstance(role, str):
-            raise ValueError(f'role={role!r}: expected a name, such as "agent"')
+            raise TypeError(f'role={role!r}: expected a name, such as "agent"')
         seed, run = as_integer("seed", seed, 0, end=2**128), as_integer("run", run, 0, end=INT64)
         code = zlib.crc32(role.encode())
         if _KERNELS not in sys.modules:  # do not load Numba before the first draw
@@ -293,8 +293,8 @@ class Stream:
 
     def copy(self) -> "Stream":
         """Return an independent stream that will draw the same numbers."""
-        clone = Stream(0)
-        clone.load(self.save())
+        clone = Stream.__new__(Stream)
+        clone.state = self.state.copy()
         return clone
 
     __copy__ = copy

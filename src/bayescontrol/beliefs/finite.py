@@ -301,7 +301,7 @@ class FiniteBelief(Tempered, Generic[M]):
         >>> FiniteBelief([Coin(), Coin()]).distinct_names()
         ['coin (m0)', 'coin (m1)']
         """
-        names = [self.name(m) for m in range(len(self))]
+        names = _mode_queries.names_of(self.modes)
         return distinct(names, [f"{name} (m{m})" for m, name in enumerate(names)])
 
     def posterior_summary(self) -> Summary:
@@ -361,7 +361,7 @@ class FiniteBelief(Tempered, Generic[M]):
         >>> belief.retire(1), belief.posterior()
         (0.5, array([1., 0.]))
         """
-        m = _mode_queries.mode_index(mode, [self.name(m) for m in range(len(self))])
+        m = _mode_queries.find_mode(mode, self.modes)
         mass = float(self.posterior()[m])
         before = self._weights.copy()
         self._weights.remove(m)

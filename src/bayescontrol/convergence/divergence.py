@@ -25,7 +25,7 @@ from bayescontrol._mode_queries import (
     ModeArrayQueries,
     ModeListQueries,
     mode_index,
-    name_of,
+    names_of,
     queries_for,
     require_hashable,
 )
@@ -300,7 +300,7 @@ def divergences(record: Record, agent: Rule) -> Divergences:
         pair = np.stack([evidence[:, m], certain], axis=-1)
         kernels.divergence.log_ratios(pair, is_log, 0, 1, terms := np.empty(T))
         kernels.divergence.accumulate(terms, L[m])
-    names = tuple(name_of(agent.belief.modes, m) for m in range(M))
+    names = tuple(names_of(agent.belief.modes))
     return Divergences(evidence, is_log, posterior, np.ascontiguousarray(L.T), names)
 
 

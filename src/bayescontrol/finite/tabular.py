@@ -18,7 +18,7 @@ import numpy as np
 from bayescontrol import kernels
 from bayescontrol._arrays import AnyArray, ArrayLike, FloatArray, IntArray
 from bayescontrol._compiled import learner
-from bayescontrol._mode_queries import mode_index
+from bayescontrol._mode_queries import find_mode
 from bayescontrol._support.description import ModelKind, SettingDoc
 from bayescontrol._support.priors import as_prior, probability_table
 from bayescontrol._support.temperature import with_temperature
@@ -154,20 +154,17 @@ class TabularMode(ClassMode):
     1.0
     """
 
-    __slots__ = ("policy",)
-
-    def __init__(self, modes: "TabularModes", m: int) -> None:
-        super().__init__(modes, m)
-        self.policy = modes.policy[m]
+    __slots__ = ()
 
     def act(self, x: int, rng: StreamLike) -> int:
         """Draw a ~ P(a | m, x)."""
-        a = kernels.random.categorical(state_of(rng), self.policy[x])
-        return a if a >= 0 else require_stream(rng).categorical(self.policy[x])  # raises the error
+        p = self.modes.policy[self.m, x]
+        a = kernels.random.categorical(state_of(rng), p)
+        return a if a >= 0 else require_stream(rng).categorical(p)  # raises the error
 
     def action_probabilities(self, x: int) -> dict[int, float]:
         """P(a | m, x), without zeros."""
-        return {a: p for a, p in enumerate(self.policy[x].tolist()) if p > 0.0}
+        return {a: float(p) for a, p in enumerate(self.modes.policy[self.m, x]) if p > 0.0}
 
     def observation_probabilities(self, x: int, a: int) -> dict[int, float]:
         """P(o | m, x, a), without zeros."""
@@ -278,7 +275,7 @@ class TabularModes(ModeClass[TabularMode, int, int, int]):
 
     def place(self, mode: int | str) -> int:
         """Return the number of a mode, given its number or name; else raise UnknownMode."""
-        return mode_index(mode, [self.name(m) for m in range(len(self))])
+        return find_mode(mode, self)
 
     @property
     def actions(self) -> range:

@@ -74,7 +74,7 @@ def summarise(w: FloatArray, e: IntArray, blocks: FloatArray, b: int) -> None:
         for i in range(w_block.shape[0]):
             top = max(top, e_block[i] if w_block[i] > 0.0 else MIN_EXPONENT)
         blocks[b, TOP] = top
-    # Eight sums in turn: eight times as fast and as accurate as one, and the same on every machine.
+    # Eight sums in turn: faster and more accurate than one, and the same bits on every machine.
     s0 = s1 = s2 = s3 = s4 = s5 = s6 = s7 = 0.0
     for i in range(w_block.shape[0]):
         mass = w_block[i] if flat else shrink(w_block[i], top - e_block[i])
