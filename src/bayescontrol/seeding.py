@@ -13,6 +13,7 @@ import math
 import sys
 import zlib
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Any, TypeAlias, TypeVar, overload
 
 import numpy as np
@@ -89,15 +90,14 @@ class Stream:
         """
         if not isinstance(role, str):
             raise TypeError(f'role={role!r}: expected a name, such as "agent"')
-        seed, run = as_integer("seed", seed, 0, end=2**128), as_integer("run", run, 0, end=INT64)
+        seed = seed if type(seed) is int else as_integer("seed", seed, 0)  # True is not a key
+        words, run = _words(seed), as_integer("run", run, 0, end=INT64)
         code = zlib.crc32(role.encode())
         if _KERNELS not in sys.modules:  # do not load Numba before the first draw
             return cls(np.random.SeedSequence(seed, spawn_key=(run, code)))
         stream = cls.__new__(cls)
         stream.state = np.empty(4, np.uint64)
-        kernels.seed_sequence.seed_state(
-            seed & WORD, seed >> 32 & WORD, seed >> 64 & WORD, seed >> 96, run, code, stream.state
-        )
+        kernels.seed_sequence.seed_state(words, run, code, stream.state)
         return stream
 
     @overload
@@ -368,6 +368,13 @@ def require_stream(rng: StreamLike) -> Stream:
 def state_of(rng: StreamLike) -> UIntArray:
     """Return the state of `require_stream(rng)`, which kernels advance in place."""
     return rng.state if isinstance(rng, Stream) else require_stream(rng).state
+
+
+@lru_cache(maxsize=1000)
+def _words(seed: int) -> UIntArray:
+    """Return the four 32-bit words of a seed."""
+    seed = as_integer("seed", seed, 0, end=2**128)
+    return np.array([seed >> shift & WORD for shift in (0, 32, 64, 96)], np.uint64)
 
 
 def _finite(name: str, value: float, least: float = -math.inf, greatest: float = math.inf) -> float:

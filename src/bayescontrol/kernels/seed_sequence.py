@@ -36,27 +36,26 @@ def _mixed(x: np.uint64, y: np.uint64) -> np.uint64:
 
 
 @leaf
-def seed_state(s0: int, s1: int, s2: int, s3: int, run: int, role: int, state: UIntArray) -> None:
-    """Write the state for the seed Σ s_i 2^(32 i), of 32-bit words, and the spawn key (run, role).
+def seed_state(seed: UIntArray, run: int, role: int, state: UIntArray) -> None:
+    """Write the state for a seed of four 32-bit words and the spawn key (run, role).
 
     >>> state = np.empty(4, np.uint64)
-    >>> seed_state(7, 0, 0, 0, 3, 9, state)
+    >>> seed_state(np.array([7, 0, 0, 0], np.uint64), 3, 9, state)
     >>> from numpy.random import SeedSequence
     >>> bool((SeedSequence(7, spawn_key=(3, 9)).generate_state(4, np.uint64) == state).all())
     True
     """
     key = np.uint64(run)
-    seed = np.uint64(s0), np.uint64(s1), np.uint64(s2), np.uint64(s3)
-    entropy = (*seed, key & LOW_HALF, key >> U32, np.uint64(role))
+    spawn_key = key & LOW_HALF, key >> U32, np.uint64(role)
     pool, c = state, INIT_A
-    for i in range(4):  # hash the first four words of entropy
-        pool[i], c = _hashed(entropy[i], c, MULT_A)
-    for source in range(7):  # mix every word of the pool, then of the entropy, into it
-        if source == 5 and entropy[5] == 0:
+    for i in range(4):  # hash the seed
+        pool[i], c = _hashed(seed[i], c, MULT_A)
+    for source in range(7):  # mix every word of the pool, then of the spawn key, into the pool
+        if source == 5 and spawn_key[1] == 0:
             continue  # a run below 2³² is one word
         for i in range(4):
             if source != i:
-                word = pool[source] if source < 4 else entropy[source]
+                word = pool[source] if source < 4 else spawn_key[source - 4]
                 hashed, c = _hashed(word, c, MULT_A)
                 pool[i] = _mixed(pool[i], hashed)
     words, c = (pool[0], pool[1], pool[2], pool[3]), INIT_B
