@@ -93,7 +93,7 @@ def test_a_floor_holds_for_a_table_too() -> None:
 
 
 @pytest.mark.parametrize(
-    "at", [(-1, 0, 0), (1, 0, 0), (0, 2, 0), (0, 0, -1), (0, 0, 2), (0, 0, 0.5)]
+    "at", [(-1, 0, 0), (1, 0, 0), (0, 2, 0), (0, 0, -1), (0, 0, 2), (0, 0, 0.5), (0, 0, 2**63)]
 )
 def test_an_entry_that_the_table_lacks_is_refused_and_changes_nothing(at: Any) -> None:
     belief: Any = FiniteBelief(TabularModes(POLICY, HYPOTHESIS))

@@ -134,7 +134,10 @@ class Weights(Saved):
         Otherwise return False and change nothing: then call `condition`.
         """
         if type(x) is type(a) is type(o) is int and not isinstance(self.on_impossible, Floor):
-            return kernels.tabular.learn(self._w, self._e, self._blocks, table, x, a, o)
+            try:
+                return kernels.tabular.learn(self._w, self._e, self._blocks, table, x, a, o)
+            except OverflowError:  # more than 64 bits
+                pass
         return False
 
     def learn(self, answer: object, x: Any, a: Any, o: Any, what: str, advice: str) -> None:

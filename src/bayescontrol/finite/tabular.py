@@ -314,7 +314,7 @@ class TabularModes(ModeClass[TabularMode, int, int, int]):
         try:
             if x >= 0 and a >= 0 and o >= 0:  # a negative index would count from the end
                 return table[x, a, o]
-        except (IndexError, TypeError, ValueError):
+        except (IndexError, OverflowError, TypeError, ValueError):
             pass
         situations, actions, observations = self.successor.shape
         raise BadEvidence(
