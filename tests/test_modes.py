@@ -1,12 +1,13 @@
 """Modes from functions, from pairs, and from models with a planner."""
 
 import math
+from typing import Any
 
 import pytest
 
 from bayescontrol import DiscreteMode, FiniteBelief, PairedMode, Stream, tailor
 from bayescontrol._mode_queries import draw_from, has
-from bayescontrol.errors import MissingCapability
+from bayescontrol.errors import InvalidTable, MissingCapability
 from bayescontrol.protocols import (
     ActionProbabilities,
     Likelihood,
@@ -54,6 +55,17 @@ def test_an_observation_not_listed_by_a_discrete_mode_has_likelihood_zero() -> N
     assert mode.likelihood(None, "go", math.nan) == 0.0
     assert mode.log_likelihood(None, "go", "?") == -math.inf
     assert mode.log_likelihood(None, "go", 1) == math.log(0.25)
+
+
+def test_probabilities_that_their_owner_changes_are_checked_again() -> None:
+    table = {"H": 0.5, "T": 0.5}
+    coin: Any = DiscreteMode(lambda x: {"toss": 1.0}, lambda x, a: table)
+    assert coin.likelihood(None, "toss", "H") == 0.5
+    for wrong in ({"H": 1.5, "T": -0.5}, {"H": 0.6, "T": 0.5}, {"H": math.nan}, {"H": "1"}):
+        table.clear()
+        table.update(wrong)  # type: ignore[arg-type]
+        with pytest.raises(InvalidTable, match="the hypothesis of DiscreteMode"):
+            coin.likelihood(None, "toss", "H")
 
 
 def test_a_pair_has_exactly_the_capabilities_of_its_parts() -> None:

@@ -377,7 +377,7 @@ def test_a_seed_must_be_a_non_negative_integer(seed: Any) -> None:
 def test_a_run_must_be_a_non_negative_integer_and_a_role_a_name() -> None:
     with pytest.raises(ValueError, match="run=-1"):
         Stream.named(0, -1, "agent")
-    with pytest.raises(ValueError, match=r"roles=\[3\]: expected a list of names"):
+    with pytest.raises(TypeError, match='role=3: expected a name, such as "agent"'):
         Stream.named(0, 0, 3)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="seed='x'"):
         as_stream("x")  # type: ignore[arg-type]

@@ -40,6 +40,8 @@ def as_integer(
     name: str, value: Any, least: int, error: type[Exception] = ValueError, *, end: float = math.inf
 ) -> int:
     """Return a setting as an int; raise `error` unless it is an integer in least … end - 1."""
+    if type(value) is int and least <= value < end:
+        return value
     try:
         number = index(value)
     except TypeError:

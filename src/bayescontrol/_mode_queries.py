@@ -100,6 +100,20 @@ def name_of(modes: Any, m: int) -> str:
     return str(getattr(modes[m], "name", "") or f"m{m}")
 
 
+def names_of(modes: Any) -> list[str]:
+    """Return `name_of` every mode; an array of modes with `names` need not create its modes."""
+    if names := getattr(modes, "names", None):
+        return [str(name or f"m{m}") for m, name in enumerate(names)]
+    return [name_of(modes, m) for m in range(len(modes))]
+
+
+def find_mode(m: object, modes: Any) -> int:
+    """Return the index of mode m of a class, given by index or by name."""
+    if isinstance(m, int) and not isinstance(m, bool) and 0 <= m < len(modes):
+        return m  # without the names, which take time
+    return mode_index(m, names_of(modes))
+
+
 def mode_index(m: object, names: Sequence[str]) -> int:
     """Return the index of mode m, given by index or by name."""
     if isinstance(m, str) and names.count(m) == 1:
@@ -298,6 +312,10 @@ class _Queries:
     stateful_modes: Sequence[int]
     #: Private states; `BoundMode` refers to this list, so it is only changed in place.
     states: list[Any]
+    #: bound[m] is mode m, as `BoundMode` if it has a private state.
+    bound: Any
+    #: P(o | m, x, a) at [x, a, o, m], if the modes declare that they read this table and no more.
+    table: FloatArray | None = None
 
     def __init__(self, modes: Any) -> None:
         self.modes = modes
@@ -352,7 +370,7 @@ class ModeListQueries(_Queries, Generic[M]):
         self.stateful_modes: list[int] = []
         #: The private state of each mode, None for a mode without one; `BoundMode` refers to it.
         self.states: list[Any] = []
-        self._bound: list[M] = []  # the modes, as BoundMode where they have a private state
+        self.bound: list[M] = []
         self._methods: list[Callable[[Any, Any, Any], float]] = []
         for mode in modes:
             self.add(mode)
@@ -390,13 +408,9 @@ class ModeListQueries(_Queries, Generic[M]):
         if has_start:
             self.stateful_modes.append(m)
         self._methods.append(getattr(bound, method))
-        self._bound.append(bound)
+        self.bound.append(bound)
         self.modes.append(mode)
         self._supports = {}  # a copy of these queries may use the old dictionary
-
-    def mode(self, m: int) -> M:
-        """Mode m, bound to its private state if it has one."""
-        return self._bound[m]
 
     def likelihoods(self, x: Any, a: Any, o: Any) -> FloatArray:
         """P(o | m, x, a), or its logarithm, for all m."""
@@ -420,7 +434,7 @@ class ModeListQueries(_Queries, Generic[M]):
         """Raise InvalidTable if `likelihood` and `log_likelihood` of a mode differ."""
         self._comparisons_left -= 1
         other = "likelihood" if self.log else "log_likelihood"
-        for m, (mode, answer) in enumerate(zip(self._bound, answers, strict=True)):
+        for m, (mode, answer) in enumerate(zip(self.bound, answers, strict=True)):
             if not hasattr(mode, other):
                 continue
             other_answer = float(getattr(mode, other)(x, a, o))
@@ -438,7 +452,7 @@ class ModeListQueries(_Queries, Generic[M]):
         if not self.supports(capability):
             for m, mode in enumerate(self.modes):
                 require(mode, capability, mode_label(m, mode))
-        return [query(mode) for mode in self._bound]
+        return [query(mode) for mode in self.bound]
 
     def advanced_states(self, x: Any, a: Any, o: Any) -> list[Any]:
         """Return the private states after (x, a, o), as a new list."""
@@ -465,7 +479,7 @@ class ModeListQueries(_Queries, Generic[M]):
         """Copy the list and the private states; the modes are shared."""
         if not self.stateful_modes:
             clone = copy(self)
-            for name in ("modes", "_bound", "_methods", "states"):
+            for name in ("modes", "bound", "_methods", "states"):
                 setattr(clone, name, getattr(self, name)[:])
             return clone
         clone = ModeListQueries(self.modes)
@@ -481,6 +495,17 @@ class _Rows:
 
     def __getitem__(self, m: int) -> Any:
         return self._states[0][m]
+
+
+class _BoundRows(dict[int, Any]):
+    """The modes of an array, bound to their private states; filled on demand."""
+
+    def __init__(self, modes: Any, states: list[Any]) -> None:
+        self._modes, self._rows = modes, _Rows(states)
+
+    def __missing__(self, m: int) -> Any:
+        self[m] = BoundMode(self._modes[m], self._rows, m)
+        return self[m]
 
 
 class ModeArrayQueries(_Queries, Generic[M]):
@@ -502,11 +527,13 @@ class ModeArrayQueries(_Queries, Generic[M]):
         is_stateful = has(modes, Stateful) and callable(modes.start)
         self.states: list[Any] = [self.modes.start()] if is_stateful else []
         self.stateful_modes = tuple(range(len(self.states)))
-        self._bound: dict[int, Any] = {}  # modes with their states
+        self.bound = _BoundRows(modes, self.states) if self.states else modes
         self._description = ""
         self.log = not has(modes, ModeArray)
         method = "log_likelihoods" if self.log else "likelihoods"
         self._likelihoods: Callable[[Any, Any, Any], FloatArray] = getattr(modes, method)
+        if hasattr(type(modes), "likelihood_table") and not self.states:  # not by `__getattr__`
+            self.table = self.modes.likelihood_table
 
     def add(self, mode: M, state: Any = NOT_GIVEN, missed: int = 0) -> None:
         """Raise MissingCapability: an array of modes has a fixed size."""
@@ -514,20 +541,10 @@ class ModeArrayQueries(_Queries, Generic[M]):
             f"cannot add {mode!r}: an array of modes cannot grow; use a list of modes"
         )
 
-    def mode(self, m: int) -> M:
-        """Mode m, bound to its private state if it has one."""
-        if self.states and m not in self._bound:
-            self._bound[m] = BoundMode(self.modes[m], _Rows(self.states), m)
-        mode: M = self._bound[m] if self.states else self.modes[m]
-        return mode
-
-    def _situation(self, x: Any) -> Any:
-        """Return what the methods of the array receive: x, the private states, or both."""
-        return state_for(self.modes, x, self.states[0]) if self.states else x
-
     def likelihoods(self, x: Any, a: Any, o: Any) -> FloatArray:
         """P(o | m, x, a), or its logarithm, for all m."""
-        likelihoods = np.ascontiguousarray(self._likelihoods(self._situation(x), a, o), np.float64)
+        xs = state_for(self.modes, x, self.states[0]) if self.states else x
+        likelihoods = np.ascontiguousarray(self._likelihoods(xs, a, o), np.float64)
         if likelihoods.shape != self.shape:
             raise BadEvidence(
                 f"{self.modes!r} returned an array of shape {likelihoods.shape} for x={x!r}, "
@@ -563,12 +580,13 @@ class ModeArrayQueries(_Queries, Generic[M]):
 
     def advanced_states(self, x: Any, a: Any, o: Any) -> list[Any]:
         """Return the private states after (x, a, o), as a new list."""
-        return [self.modes.advance(self._situation(x), a, o)] if self.states else []
+        return [self.modes.advance(state_for(self.modes, x, s), a, o) for s in self.states]
 
     def copy(self) -> "ModeArrayQueries[M]":
         """Copy the private states; the modes are shared."""
         clone = copy(self)
-        clone.states, clone._bound = deepcopy(self.states), {}
+        clone.states = deepcopy(self.states)
+        clone.bound = _BoundRows(self.modes, clone.states) if clone.states else self.modes
         return clone
 
 

@@ -35,8 +35,7 @@ from bayescontrol.situations import require_same_start
 
 def both_streams(seed: int, run: int) -> tuple[Stream, Stream]:
     """Return the random streams of agent and environment for one run."""
-    agent, environment = Stream.of_roles(seed, run, ("agent", "environment"))
-    return agent, environment
+    return Stream.named(seed, run, "agent"), Stream.named(seed, run, "environment")
 
 
 def _streams_and_seed(

@@ -19,7 +19,7 @@ from bayescontrol._mode_queries import (
     safe_log,
     state_transition,
 )
-from bayescontrol._support.priors import checked_probabilities
+from bayescontrol._support.priors import checked_probabilities, sums_to_one
 from bayescontrol.errors import MissingCapability
 from bayescontrol.protocols import A, O
 from bayescontrol.seeding import Stream, StreamLike
@@ -95,6 +95,8 @@ class DiscreteMode(Generic[X, A, O]):
     def observation_probabilities(self, x: X, a: A) -> Mapping[O, float]:
         """P(o | m, x, a)."""
         answer = self._hypothesis(x, a)
+        if sums_to_one(answer):  # called for every mode in every step
+            return answer
         return checked_probabilities(answer, "hypothesis", self, x, a, allow_empty=True)
 
     def likelihood(self, x: X, a: A, o: O) -> float:

@@ -36,7 +36,7 @@ from bayescontrol.protocols import (
 )
 from bayescontrol.schedules import Held, Schedule, every_step, require_schedule
 from bayescontrol.seeding import Stream, StreamLike, require_stream
-from bayescontrol.situations import as_advance, independent_of_feedback, next_situation
+from bayescontrol.situations import as_advance, independent_of_feedback, lost_situation
 
 M = TypeVar("M", bound=Policy[Any, Any])
 X = TypeVar("X")
@@ -100,15 +100,21 @@ class ControlRule(Saved, Generic[M, X, A, O]):
         self._t = 0
         self._drawn_at = 0
         self._drawn_in = situation
-        #: The belief that was asked for capabilities, and its answers: see `_offers`.
-        self._capable: tuple[Any, dict[type, bool]] = belief, {}
+        #: The belief that was asked for capabilities, and its answers: see `_ask`.
+        self._asked: Any = None
+        self._answers: dict[type, bool] = {}
+        self._draws_actions = self._counts_decisions = False
 
     # -- the two steps of the rule -------------------------------------------------------
 
     def decide(self, x: X, rng: Stream) -> tuple[M, A]:
         """m ~ P(m | âo_<t), then a ~ P(a | m, x)."""
-        self._begin()
-        m = self.belief.sample(rng)
+        belief = self.belief
+        if belief is not self._asked:
+            self._ask(belief)
+        if self._counts_decisions:
+            belief.begin()
+        m = belief.sample(rng)
         return m, m.act(x, rng)
 
     def learn(self, x: X, a: A, o: O, *, decision: int | None = None) -> None:
@@ -131,19 +137,22 @@ class ControlRule(Saved, Generic[M, X, A, O]):
         """Return a_t: draw a mode if one is due, and do what it would do."""
         if not isinstance(rng, Stream):
             rng = require_stream(rng)  # a NumPy Generator
-        m = self.mode
+        belief, x, m = self.belief, self.x, self.mode
+        if belief is not self._asked:
+            self._ask(belief)
         a: A
-        may_skip_mode = self.schedule is every_step and not self.reveals_mode
-        if may_skip_mode and self._offers(ActionDraws):
-            self._begin()
-            self.mode, a = None, self.belief.draw_action(self.x, rng)
-            self._drawn_at, self._drawn_in = self._t, self.x
+        if self._draws_actions and self.schedule is every_step and not self.reveals_mode:
+            if self._counts_decisions:
+                belief.begin()
+            self.mode, a = None, belief.draw_action(x, rng)
+            self._drawn_at, self._drawn_in = self._t, x
         elif m is None or self.schedule is every_step or self._due(rng):
-            self.mode, a = self.decide(self.x, rng)
-            self._drawn_at, self._drawn_in = self._t, self.x
+            self.mode, a = self.decide(x, rng)
+            self._drawn_at, self._drawn_in = self._t, x
         else:
-            self._begin()
-            a = m.act(self.x, rng)
+            if self._counts_decisions:
+                belief.begin()
+            a = m.act(x, rng)
         self.issue(a)
         self._t += 1
         return a
@@ -171,11 +180,14 @@ class ControlRule(Saved, Generic[M, X, A, O]):
         If o_t was lost, pass `MISSING`: private states, clocks and the situation move on, without
         evidence. `advance` receives it too.
         """
-        x = next_situation(self.advance, self.x, a, o)
-        if x is o and isinstance(x, np.ndarray):  # the environment may reuse this array
-            x = x.copy()
-        self.learn(self.x, a, o)
-        self.x = x
+        x = self.x
+        y = self.advance(x, a, o)
+        if y is None and x is not None:
+            raise lost_situation(x, a, o)
+        if y is o and isinstance(y, np.ndarray):  # the environment may reuse this array
+            y = y.copy()
+        self.learn(x, a, o)
+        self.x = y
 
     @property
     def accepts_late_feedback(self) -> bool:
@@ -192,11 +204,6 @@ class ControlRule(Saved, Generic[M, X, A, O]):
         self._t += acted
         self._drawn_at, self._drawn_in, self.x = self._t - 1, drawn_in, x
         self.mode = None if self._offers(ActionDraws) else self._belief_with(Resumable).last()
-
-    def _begin(self) -> None:
-        """Begin a decision, if the belief counts them."""
-        if self._offers(CountsDecisions):
-            self.belief.begin()
 
     def _due(self, rng: Stream) -> bool:
         """Return True if the held mode was retired, or the schedule asks for a new one."""
@@ -243,12 +250,17 @@ class ControlRule(Saved, Generic[M, X, A, O]):
 
     def _offers(self, capability: type) -> bool:
         """Return whether the belief has a capability. The answer is cached."""
-        belief, capable = self._capable
-        if belief is not self.belief:  # it was replaced
-            belief, capable = self._capable = self.belief, {}
-        if capability not in capable:
-            capable[capability] = has(self.belief, capability)
-        return capable[capability]
+        if self.belief is not self._asked:
+            self._ask(self.belief)
+        if capability not in self._answers:
+            self._answers[capability] = has(self.belief, capability)
+        return self._answers[capability]
+
+    def _ask(self, belief: Any) -> None:
+        """Ask a new belief for the capabilities that every step needs."""
+        self._asked, self._answers = belief, {}
+        self._draws_actions = self._offers(ActionDraws)
+        self._counts_decisions = self._offers(CountsDecisions)
 
     def _belief_with(self, capability: Any, simpler: type | None = None) -> Any:
         """Return the belief; raise MissingCapability if it lacks the capability.

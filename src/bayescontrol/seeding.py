@@ -13,6 +13,7 @@ import math
 import sys
 import zlib
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Any, TypeAlias, TypeVar, overload
 
 import numpy as np
@@ -45,6 +46,7 @@ INT64 = 2**63
 WORD = 2**32 - 1  # the largest 32-bit word
 #: If this module is loaded, so is Numba, and kernels can be called at once.
 _KERNELS = "bayescontrol.kernels.random"
+_DOUBLE = np.dtype(np.float64)
 #: Relative rounding errors that a covariance matrix may have.
 _ROUNDING = 1e-12
 #: The largest number of trials and the largest mean of a Poisson number: both are doubles.
@@ -86,33 +88,17 @@ class Stream:
         >>> Stream.named(0, 3, "agent") == Stream.named(0, 3, "environment")
         False
         """
-        return cls.of_roles(seed, run, [role])[0]
-
-    @classmethod
-    def of_roles(cls, seed: int, run: int, roles: "Sequence[str]") -> "list[Stream]":
-        """Return `Stream.named(seed, run, role)` for every role, faster than one by one.
-
-        >>> Stream.of_roles(0, 3, ["agent"]) == [Stream.named(0, 3, "agent")]
-        True
-        """
-        if isinstance(roles, str) or not all(isinstance(role, str) for role in roles):
-            raise ValueError(f'roles={roles!r}: expected a list of names, such as ["agent"]')
-        seed, run = as_integer("seed", seed, 0, end=2**128), as_integer("run", run, 0, end=INT64)
-        codes = [zlib.crc32(role.encode()) for role in roles]
+        if not isinstance(role, str):
+            raise TypeError(f'role={role!r}: expected a name, such as "agent"')
+        seed = seed if type(seed) is int else as_integer("seed", seed, 0)  # True is not a key
+        words, run = _words(seed), as_integer("run", run, 0, end=INT64)
+        code = zlib.crc32(role.encode())
         if _KERNELS not in sys.modules:  # do not load Numba before the first draw
-            return [cls(np.random.SeedSequence(seed, spawn_key=(run, code))) for code in codes]
-        # SeedSequence mixes four words of the seed, one or two of the run, and that of the role.
-        words = [seed & WORD, seed >> 32 & WORD, seed >> 64 & WORD, seed >> 96]
-        words += [run] if run <= WORD else [run & WORD, run >> 32]
-        entropy = np.array([*words, 0], np.uint64)
-        scratch, streams = np.empty(4, np.uint64), []
-        for code in codes:
-            entropy[-1] = code
-            stream = cls.__new__(cls)
-            stream.state = np.empty(4, np.uint64)
-            kernels.seed_sequence.seed_state(entropy, scratch, stream.state)
-            streams.append(stream)
-        return streams
+            return cls(np.random.SeedSequence(seed, spawn_key=(run, code)))
+        stream = cls.__new__(cls)
+        stream.state = np.empty(4, np.uint64)
+        kernels.seed_sequence.seed_state(words, run, code, stream.state)
+        return stream
 
     @overload
     def random(self, size: None = None) -> float: ...
@@ -307,8 +293,8 @@ class Stream:
 
     def copy(self) -> "Stream":
         """Return an independent stream that will draw the same numbers."""
-        clone = Stream(0)
-        clone.load(self.save())
+        clone = Stream.__new__(Stream)
+        clone.state = self.state.copy()
         return clone
 
     __copy__ = copy
@@ -384,6 +370,13 @@ def state_of(rng: StreamLike) -> UIntArray:
     return rng.state if isinstance(rng, Stream) else require_stream(rng).state
 
 
+@lru_cache(maxsize=1000)
+def _words(seed: int) -> UIntArray:
+    """Return the four 32-bit words of a seed."""
+    seed = as_integer("seed", seed, 0, end=2**128)
+    return np.array([seed >> shift & WORD for shift in (0, 32, 64, 96)], np.uint64)
+
+
 def _finite(name: str, value: float, least: float = -math.inf, greatest: float = math.inf) -> float:
     """Return the value as a float; raise ValueError unless it is finite and within the bounds."""
     try:
@@ -426,7 +419,7 @@ def _mean_and_factor(mean: ArrayLike, cov: ArrayLike) -> tuple[FloatArray, Float
 
 def _as_weights(p: ArrayLike) -> FloatArray:
     """Return p as a contiguous float64 array, as the kernels need it; copy it only if necessary."""
-    if isinstance(p, np.ndarray) and p.dtype == np.float64 and p.flags.carray:
+    if isinstance(p, np.ndarray) and p.dtype is _DOUBLE and p.flags.carray:
         return p
     return np.array(p, np.float64, order="C")
 

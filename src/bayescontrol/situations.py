@@ -66,11 +66,16 @@ def next_situation(advance: Callable[[X, A, O], X], x: X, a: A, o: O) -> X:
     """
     y = advance(x, a, o)
     if y is None and x is not None:
-        raise BadSituation(
-            f"advance({x!r}, {a!r}, {o!r}) returned None: it must return the next situation. "
-            "Perhaps a `return` is missing"
-        )
+        raise lost_situation(x, a, o)
     return y
+
+
+def lost_situation(x: object, a: object, o: object) -> BadSituation:
+    """Return the error for an `advance` that returned None."""
+    return BadSituation(
+        f"advance({x!r}, {a!r}, {o!r}) returned None: it must return the next situation. "
+        "Perhaps a `return` is missing"
+    )
 
 
 def independent_of_feedback(advance: Advance, x: Any) -> bool:

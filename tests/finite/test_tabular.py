@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bayescontrol import FiniteBelief, Stream
+from bayescontrol import FiniteBelief, Floor, Stream
 from bayescontrol.errors import BadEvidence, InvalidTable, UnknownMode
 from bayescontrol.finite.tabular import TabularModes, random_modes
 from bayescontrol.testing import same_bits
@@ -58,6 +58,56 @@ def test_one_mode_and_the_whole_class_give_the_same_numbers(
         observed = modes.observation_probabilities(x, a)[o][m]
         assert mode.observation_probabilities(x, a)[o] == observed
     assert len(list(modes)) == len(modes) == count
+
+
+@given(st.integers(0, 10**6), st.sampled_from([1, 3, 512, 600]))
+def test_a_belief_learns_the_same_bits_from_the_table_and_from_a_list_of_modes(
+    seed: int, count: int
+) -> None:
+    modes = random_modes(count, situations=2, seed=seed)
+    whole: Any = FiniteBelief(modes)
+    single: Any = FiniteBelief(list(modes))
+    for x, a, o in np.random.default_rng(seed).integers(2, size=(5, 3)).tolist():
+        whole.observe(x, a, o)
+        single.observe(x, a, o)
+    assert whole.count == single.count == 5
+    assert whole.posterior().tobytes() == single.posterior().tobytes()
+    assert whole.code_length() == single.code_length()
+
+
+def test_a_subclass_with_other_likelihoods_is_asked_for_them() -> None:
+    class Doubtful(TabularModes):
+        def likelihoods(self, x: int, a: int, o: int) -> Any:
+            return 0.5 + 0.5 * super().likelihoods(x, a, o)
+
+    belief: Any = FiniteBelief(Doubtful(POLICY, HYPOTHESIS))
+    belief.observe(0, 1, 0)
+    assert belief.posterior() == pytest.approx([6 / 11, 5 / 11])
+
+
+def test_a_floor_holds_for_a_table_too() -> None:
+    belief: Any = FiniteBelief(TabularModes(POLICY, HYPOTHESIS), on_impossible=Floor(0.1))
+    belief.observe(0, 1, 0)
+    assert belief.posterior() == pytest.approx([2 / 3, 1 / 3])
+    assert belief.impossible == 1
+
+
+@pytest.mark.parametrize(
+    "at", [(-1, 0, 0), (1, 0, 0), (0, 2, 0), (0, 0, -1), (0, 0, 2), (0, 0, 0.5), (0, 0, 2**63)]
+)
+def test_an_entry_that_the_table_lacks_is_refused_and_changes_nothing(at: Any) -> None:
+    belief: Any = FiniteBelief(TabularModes(POLICY, HYPOTHESIS))
+    before = belief.save()
+    with pytest.raises(BadEvidence, match="expected integers from 0 on, below 1, 2 and 2"):
+        belief.observe(*at)
+    assert same_bits(before, belief.save())
+
+
+def test_an_action_of_a_damaged_policy_is_refused() -> None:
+    modes = TabularModes(POLICY, HYPOTHESIS)
+    modes.policy[0, 0, 0] = -1.0
+    with pytest.raises(ValueError, match=r"p\[0\] = -1.0"):
+        modes[0].act(0, Stream(0))
 
 
 OUTSIDE = [(0, 0, 2), (0, 0, -1), (0, 2, 0), (0, -1, 0), (1, 0, 0), (-1, 0, 0)]

@@ -48,6 +48,21 @@ def priors(rng: np.random.Generator, modes: int) -> FloatArray:
     return np.asarray(p / p.sum())
 
 
+@pytest.mark.parametrize("modes", SIZES)
+def test_the_sum_of_a_block_is_accurate(modes: int) -> None:
+    rng = np.random.default_rng(modes)
+    for log in (False, True):
+        weighed = Weighed(rng.dirichlet(np.ones(modes)))
+        evidence = rng.random(modes)
+        weighed.see(1000.0 * np.log(evidence) if log else evidence, log)
+        e = finite.exponents(weighed.e, weighed.blocks)
+        for b, (found, top, _) in enumerate(weighed.blocks):
+            part = slice(512 * b, 512 * (b + 1))
+            exact = math.fsum(np.ldexp(weighed.w[part], e[part] - int(top)))
+            # Each of the eight sums has at most 64 terms, then three additions.
+            assert abs(found - exact) <= 67 * 2.0**-53 * exact
+
+
 # -- limits of doubles ------------------------------------------------------------------------
 
 

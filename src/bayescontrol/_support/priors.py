@@ -10,6 +10,7 @@ from bayescontrol.errors import InvalidPrior, InvalidTable
 
 #: Allowed deviation of a sum of probabilities from one.
 TOLERANCE = 1e-9
+_LEAST, _LARGEST = 1.0 - TOLERANCE, 1.0 + TOLERANCE
 
 
 def as_prior(prior: ArrayLike | None, size: int) -> FloatArray:
@@ -42,7 +43,7 @@ def as_prior(prior: ArrayLike | None, size: int) -> FloatArray:
 
 def probability_table(table: ArrayLike, name: str, axes: tuple[str, ...]) -> FloatArray:
     """Return a table with these axes as an array; raise InvalidTable unless its rows sum to 1."""
-    p = np.array(table, np.float64)
+    p = np.array(table, np.float64, order="C")
     if p.ndim != len(axes):
         raise InvalidTable(f"{name} has shape {p.shape}: expected the axes ({', '.join(axes)})")
     invalid = np.argwhere(~(p >= 0.0))
@@ -54,6 +55,19 @@ def probability_table(table: ArrayLike, name: str, axes: tuple[str, ...]) -> Flo
         row = tuple(int(i) for i in bad_sums[0])
         raise InvalidTable(f"{name}{list(row)} sums to {p[row].sum():.9g}, not to 1")
     return p
+
+
+def sums_to_one(probabilities: Any) -> bool:
+    """Return whether this is a mapping to numbers that are not negative and sum to 1."""
+    total = 0.0
+    try:
+        for p in probabilities.values():  # for a few numbers, faster than sum and min
+            if p < 0.0:
+                return False
+            total += p
+    except (AttributeError, TypeError, ValueError):
+        return False
+    return _LEAST <= total <= _LARGEST  # false for NaN
 
 
 def checked_probabilities(
@@ -68,13 +82,10 @@ def checked_probabilities(
     Traceback (most recent call last):
     bayescontrol.errors.InvalidTable: the policy of mode 0 in situation 'home' is {'go': 0.5}: ...
     """
+    if sums_to_one(answer) or (allow_empty and isinstance(answer, Mapping) and not answer):
+        return cast("Mapping[Any, float]", answer)
     try:
-        if allow_empty and not answer and isinstance(answer, Mapping):
-            return answer
-        values = answer.values()
-        total = sum(values)
-        if abs(total - 1.0) <= TOLERANCE and min(values) >= 0.0:
-            return cast("Mapping[Any, float]", answer)
+        total = sum(answer.values())
         problem = f"probabilities must not be negative and must sum to 1, the sum is {total:.9g}"
     except (AttributeError, TypeError, ValueError):
         is_action = part == "policy" and isinstance(answer, str | int | float | tuple)

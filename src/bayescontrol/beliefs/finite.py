@@ -119,12 +119,17 @@ class FiniteBelief(Tempered, Generic[M]):
 
     def observe(self, x: Any, a: Any, o: Any) -> None:
         """P(m | âo_≤t) ∝ P(o | m, x, a) P(m | âo_<t). An error leaves the belief unchanged."""
-        evidence = self._hypotheses.likelihoods(x, a, o)
-        is_stateful, before = bool(self._hypotheses.stateful_modes), self._weights
-        if is_stateful and not getattr(self._hypotheses.modes, "advances_with_likelihoods", False):
+        hypotheses = self._hypotheses
+        table = hypotheses.table
+        if table is not None and self._weights.condition_on_entry(table, x, a, o):
+            self.count += 1
+            return
+        evidence = hypotheses.likelihoods(x, a, o)
+        is_stateful, before = bool(hypotheses.stateful_modes), self._weights
+        if is_stateful and not getattr(hypotheses.modes, "advances_with_likelihoods", False):
             before = before.copy()  # `_advance_states` may fail
         try:
-            self._weights.condition(evidence, self._hypotheses.log)
+            self._weights.condition(evidence, hypotheses.log)
         except BadEvidence as error:
             where = f"observation {o!r} after action {a!r} in situation {x!r}"
             if isinstance(error, ImpossibleObservation):
@@ -151,12 +156,14 @@ class FiniteBelief(Tempered, Generic[M]):
 
     def sample(self, rng: StreamLike) -> M:
         """Draw m ~ P(m | âo_<t)^(1/T), T the temperature. No other method draws random numbers."""
-        return self.select(self._weights.draw(rng, self._temperature))
+        self.drawn = m = self._weights.draw(rng, self._temperature)
+        mode: M = self._hypotheses.bound[m]
+        return mode
 
     def select(self, m: int) -> M:
         """Return mode m as if it had been drawn, for agents that choose a mode themselves."""
         self.drawn = m
-        mode: M = self._hypotheses.mode(m)
+        mode: M = self._hypotheses.bound[m]
         return mode
 
     # -- queries -------------------------------------------------------------------------
@@ -231,7 +238,7 @@ class FiniteBelief(Tempered, Generic[M]):
 
     def observed_part(self, o: Any) -> Any:
         """Return the part of o that the modes predict: all of it, unless modes say otherwise."""
-        return _mode_queries.observed_part(self._hypotheses.mode(0), o)
+        return _mode_queries.observed_part(self._hypotheses.bound[0], o)
 
     def reweigh(
         self, capability: type, query: Callable[[Any], float | FloatArray], what: str
@@ -281,7 +288,7 @@ class FiniteBelief(Tempered, Generic[M]):
 
     def last(self) -> M | None:
         """Return the mode drawn last, with its private state; None if it was retired since."""
-        return None if self.drawn < 0 else self._hypotheses.mode(self.drawn)
+        return None if self.drawn < 0 else self._hypotheses.bound[self.drawn]
 
     def name(self, m: int) -> str:
         """Return the `name` of mode m, or "m" and the index if the mode has no name."""
@@ -296,7 +303,7 @@ class FiniteBelief(Tempered, Generic[M]):
         >>> FiniteBelief([Coin(), Coin()]).distinct_names()
         ['coin (m0)', 'coin (m1)']
         """
-        names = [self.name(m) for m in range(len(self))]
+        names = _mode_queries.names_of(self.modes)
         return distinct(names, [f"{name} (m{m})" for m, name in enumerate(names)])
 
     def posterior_summary(self) -> Summary:
@@ -356,7 +363,7 @@ class FiniteBelief(Tempered, Generic[M]):
         >>> belief.retire(1), belief.posterior()
         (0.5, array([1., 0.]))
         """
-        m = _mode_queries.mode_index(mode, [self.name(m) for m in range(len(self))])
+        m = _mode_queries.find_mode(mode, self.modes)
         mass = float(self.posterior()[m])
         before = self._weights.copy()
         self._weights.remove(m)

@@ -16,7 +16,7 @@ from bayescontrol import kernels
 from bayescontrol._arrays import FloatArray, IntArray
 from bayescontrol._support.saved import Array, Copied, Number, Saved, damaged, declare
 from bayescontrol.errors import BadEvidence, ImpossibleObservation, InvalidPrior
-from bayescontrol.seeding import StreamLike, require_stream
+from bayescontrol.seeding import StreamLike, require_stream, state_of
 
 LN2 = 0.6931471805599453
 
@@ -81,6 +81,7 @@ class Weights(Saved):
     def _build(self, w: FloatArray, e: IntArray) -> None:
         """Set v_m = w_m 2^(e_m) and summarise the blocks."""
         self._w, self._e, self._blocks = w, e, kernels.finite.build(w, e)
+        self._shape = w.shape
 
     def _exponents(self) -> IntArray:
         return kernels.finite.exponents(self._e, self._blocks)
@@ -98,7 +99,7 @@ class Weights(Saved):
         Traceback (most recent call last):
         bayescontrol.errors.BadEvidence: mode 1 gives likelihood nan: it must be ...
         """
-        if evidence.shape != self._w.shape:
+        if evidence.shape != self._shape:
             raise BadEvidence(
                 f"evidence has shape {evidence.shape}: give {len(self)} likelihoods, one per mode"
             )
@@ -113,7 +114,8 @@ class Weights(Saved):
         condition = kernels.finite.condition_log if log else kernels.finite.condition
         status = condition(self._w, self._e, self._blocks, evidence)
         if status == kernels.finite.OK:
-            self.impossible += floored
+            if floored:
+                self.impossible += 1
             return True
         if status == kernels.finite.IMPOSSIBLE:
             if self.on_impossible == "skip":
@@ -125,6 +127,18 @@ class Weights(Saved):
         error = BadEvidence(f"mode {status} gives {name} {evidence[status]}: it must be {expected}")
         error.mode = int(status)
         raise error
+
+    def condition_on_entry(self, table: FloatArray, x: Any, a: Any, o: Any) -> bool:
+        """v_m ← v_m table[x, a, o, m] in one compiled call, if nothing is unusual.
+
+        Otherwise return False and change nothing: then call `condition`.
+        """
+        if type(x) is type(a) is type(o) is int and not isinstance(self.on_impossible, Floor):
+            try:
+                return kernels.tabular.learn(self._w, self._e, self._blocks, table, x, a, o)
+            except OverflowError:  # more than 64 bits
+                pass
+        return False
 
     def learn(self, answer: object, x: Any, a: Any, o: Any, what: str, advice: str) -> None:
         """v_m ← v_m exp(answer_m) with the log-likelihoods that a user's function returned.
@@ -141,10 +155,9 @@ class Weights(Saved):
 
     def draw(self, rng: StreamLike, temperature: float = 1.0) -> int:
         """Draw m with probability v_m / Σ v, or v_m^(1/T) / Σ v^(1/T)."""
-        stream = require_stream(rng)
         if temperature != 1.0:
-            return stream.categorical(self.tempered(temperature))
-        return int(kernels.finite.draw(self._w, self._e, self._blocks, stream.random()))
+            return require_stream(rng).categorical(self.tempered(temperature))
+        return kernels.finite.sample(self._w, self._e, self._blocks, state_of(rng))
 
     def tempered(self, temperature: float) -> FloatArray:
         """P(m | ·)^(1/T), normalised, as a new array."""

@@ -25,7 +25,7 @@ from bayescontrol._mode_queries import (
     ModeArrayQueries,
     ModeListQueries,
     mode_index,
-    name_of,
+    names_of,
     queries_for,
     require_hashable,
 )
@@ -152,7 +152,7 @@ def _distributions(
         return [{k: float(p[m]) for k, p in each.items()} for m in modes]
     if not hypotheses.supports(capability):
         hypotheses.query_each(capability, method)  # raises an error with the mode and the method
-    return [dict(method(hypotheses.mode(m))) for m in modes]
+    return [dict(method(hypotheses.bound[m])) for m in modes]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -300,7 +300,7 @@ def divergences(record: Record, agent: Rule) -> Divergences:
         pair = np.stack([evidence[:, m], certain], axis=-1)
         kernels.divergence.log_ratios(pair, is_log, 0, 1, terms := np.empty(T))
         kernels.divergence.accumulate(terms, L[m])
-    names = tuple(name_of(agent.belief.modes, m) for m in range(M))
+    names = tuple(names_of(agent.belief.modes))
     return Divergences(evidence, is_log, posterior, np.ascontiguousarray(L.T), names)
 
 

@@ -112,7 +112,7 @@ class ParametricModes(ModeClass[ParametricMode, Any, Any, Any]):
         names: Sequence[str] | None = None,
         compiled: bool = True,
     ) -> None:
-        self.theta: FloatArray = as_numbers(theta, f"theta={theta!r}", InvalidTable)
+        self.theta: FloatArray = as_numbers(theta, "theta", InvalidTable)
         if self.theta.ndim == 0 or self.theta.size == 0:
             raise InvalidTable(f"theta has shape {self.theta.shape}: give one row per mode")
         super().__init__(len(self.theta), names)
@@ -291,7 +291,7 @@ def _as_situation(x: Any) -> Situation:
     """Return x as a Python number or an array of floats, or raise BadEvidence."""
     if np.ndim(x) == 0:
         return _as_python_number("the situation", x)
-    return as_numbers(x, f"situation {x!r}", BadEvidence)
+    return as_numbers(x, "the situation", BadEvidence)
 
 
 def _convert(number_type: type, value: Any, what: str) -> Number:

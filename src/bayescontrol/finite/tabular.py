@@ -18,7 +18,7 @@ import numpy as np
 from bayescontrol import kernels
 from bayescontrol._arrays import AnyArray, ArrayLike, FloatArray, IntArray
 from bayescontrol._compiled import learner
-from bayescontrol._mode_queries import mode_index
+from bayescontrol._mode_queries import find_mode
 from bayescontrol._support.description import ModelKind, SettingDoc
 from bayescontrol._support.priors import as_prior, probability_table
 from bayescontrol._support.temperature import with_temperature
@@ -27,7 +27,7 @@ from bayescontrol.errors import BadEvidence, InvalidTable, UnknownMode, counted
 from bayescontrol.record import Record
 from bayescontrol.rule import A, ControlRule, M, O, X
 from bayescontrol.schedules import Schedule, every_step
-from bayescontrol.seeding import SeedLike, Stream, StreamLike, as_stream, require_stream
+from bayescontrol.seeding import SeedLike, Stream, StreamLike, as_stream, require_stream, state_of
 from bayescontrol.systems import Situated
 
 
@@ -55,11 +55,12 @@ class ModeClass(Generic[M, X, A, O]):
 
     def __getitem__(self, m: int) -> M:
         """Mode m."""
-        if m not in self._modes:
+        mode = self._modes.get(m)
+        if mode is None:
             if not 0 <= m < self._size:
                 raise UnknownMode(f"no mode {m}: the modes are 0 … {self._size - 1}")
-            self._modes[m] = self.mode_type(self, m)
-        return self._modes[m]
+            mode = self._modes[m] = self.mode_type(self, m)
+        return mode
 
     def __iter__(self) -> Iterator[M]:
         """Iterate over the modes."""
@@ -157,7 +158,9 @@ class TabularMode(ClassMode):
 
     def act(self, x: int, rng: StreamLike) -> int:
         """Draw a ~ P(a | m, x)."""
-        return require_stream(rng).categorical(self.modes.policy[self.m, x])
+        p = self.modes.policy[self.m, x]
+        a = kernels.random.categorical(state_of(rng), p)
+        return a if a >= 0 else require_stream(rng).categorical(p)  # raises the error
 
     def action_probabilities(self, x: int) -> dict[int, float]:
         """P(a | m, x), without zeros."""
@@ -272,7 +275,7 @@ class TabularModes(ModeClass[TabularMode, int, int, int]):
 
     def place(self, mode: int | str) -> int:
         """Return the number of a mode, given its number or name; else raise UnknownMode."""
-        return mode_index(mode, [self.name(m) for m in range(len(self))])
+        return find_mode(mode, self)
 
     @property
     def actions(self) -> range:
@@ -288,6 +291,11 @@ class TabularModes(ModeClass[TabularMode, int, int, int]):
         """P(o | m, x, a) for all m."""
         answer: FloatArray = self._cell(self.by_mode, x, a, o)
         return answer
+
+    @property
+    def likelihood_table(self) -> FloatArray | None:
+        """The table that `likelihoods` reads; None in a subclass with other likelihoods."""
+        return self.by_mode if type(self).likelihoods is TabularModes.likelihoods else None
 
     def action_probabilities(self, x: int) -> dict[int, FloatArray]:
         """P(a | m, x) for all m, by action."""
@@ -306,7 +314,7 @@ class TabularModes(ModeClass[TabularMode, int, int, int]):
         try:
             if x >= 0 and a >= 0 and o >= 0:  # a negative index would count from the end
                 return table[x, a, o]
-        except (IndexError, TypeError, ValueError):
+        except (IndexError, OverflowError, TypeError, ValueError):
             pass
         situations, actions, observations = self.successor.shape
         raise BadEvidence(

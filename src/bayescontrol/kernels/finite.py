@@ -16,15 +16,14 @@ mode. A block whose weights differ too much has an exponent for each mode.
 """
 
 import math
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from bayescontrol._arrays import FloatArray, IntArray
+from bayescontrol._arrays import FloatArray, IntArray, UIntArray
 from bayescontrol.kernels._jit import jit, leaf
 from bayescontrol.kernels.elementary import exp, exp_split, log
-
-Array = TypeVar("Array", FloatArray, IntArray)
+from bayescontrol.kernels.random import uniform
 
 #: The number of modes in a block.
 BLOCK = 512
@@ -48,60 +47,53 @@ class Weights(NamedTuple):
     blocks: FloatArray
 
 
-@jit
-def part(array: Array, b: int) -> Array:
-    """Return block b of an array. Numba vectorises loops over a slice, but not with an offset."""
-    return array[b * BLOCK : (b + 1) * BLOCK]
+@leaf
+def block(b: int) -> slice:
+    """Return the modes of block b. Numba vectorises loops over a slice, but not with an offset."""
+    return slice(b * BLOCK, (b + 1) * BLOCK)
 
 
-@jit
+@leaf
 def shrink(w: float, orders: int) -> float:
     """Return w · 2^-orders; 0 from 1024 binary orders on."""
     return w * float(POWER[max(0, min(orders, 1024))])
 
 
-@jit
+@leaf
 def relative_exponent(b: int, blocks: FloatArray, k: float) -> int:
     """Return the exponent of block b's sum relative to 2^k; at -2000 and below the sum is 0."""
     return int(max(blocks[b, TOP] - k, -2000.0))
 
 
-@jit
-def summarise(w: FloatArray, e: IntArray, blocks: FloatArray, b: int, scratch: FloatArray) -> None:
-    """Compute the sum of block b by pairwise summation: accurate, vectorised and reproducible."""
-    w_block, e_block = part(w, b), part(e, b)
-    n = w_block.shape[0]
-    if blocks[b, FLAT] == 1.0:
-        for i in range(n):
-            scratch[i] = w_block[i]
-    else:
-        top = MIN_EXPONENT
-        for i in range(n):
+@leaf
+def summarise(w: FloatArray, e: IntArray, blocks: FloatArray, b: int) -> None:
+    """Compute the sum of block b."""
+    w_block, e_block = w[block(b)], e[block(b)]
+    flat, top = blocks[b, FLAT] == 1.0, MIN_EXPONENT
+    if not flat:
+        for i in range(w_block.shape[0]):
             top = max(top, e_block[i] if w_block[i] > 0.0 else MIN_EXPONENT)
-        for i in range(n):
-            scratch[i] = shrink(w_block[i], top - e_block[i])
         blocks[b, TOP] = top
-    while n > 1:
-        half = (n + 1) // 2
-        upper = scratch[half:n]
-        for i in range(upper.shape[0]):
-            scratch[i] += upper[i]
-        n = half
-    blocks[b, SUM] = scratch[0]
+    # Eight sums in turn: faster and more accurate than one, and the same bits on every machine.
+    s0 = s1 = s2 = s3 = s4 = s5 = s6 = s7 = 0.0
+    for i in range(w_block.shape[0]):
+        mass = w_block[i] if flat else shrink(w_block[i], top - e_block[i])
+        s0, s1, s2, s3, s4, s5, s6, s7 = s1, s2, s3, s4, s5, s6, s7, s0 + mass
+    blocks[b, SUM] = ((s0 + s1) + (s2 + s3)) + ((s4 + s5) + (s6 + s7))
 
 
-@jit
+@leaf
 def spread(e: IntArray, blocks: FloatArray, b: int) -> None:
     """Give each mode of block b its own exponent."""
     if blocks[b, FLAT] == 1.0:
-        part(e, b)[:] = np.int64(blocks[b, TOP])
+        e[block(b)][:] = np.int64(blocks[b, TOP])
         blocks[b, FLAT] = 0.0
 
 
-@jit
+@leaf
 def normalise(w: FloatArray, e: IntArray, blocks: FloatArray, b: int) -> None:
     """Rescale block b: by one power of 2 if that suffices, otherwise each mode by its own."""
-    w_block, e_block = part(w, b), part(e, b)
+    w_block, e_block = w[block(b)], e[block(b)]
     low, high = math.inf, 0.0
     for i in range(w_block.shape[0]):
         if w_block[i] > 0.0:
@@ -128,13 +120,12 @@ def build(w: FloatArray, e: IntArray) -> FloatArray:
     array([[1., 0., 1.]])
     """
     blocks = np.empty((-(-w.shape[0] // BLOCK), 3))
-    scratch = np.empty(BLOCK)
     for b in range(blocks.shape[0]):
-        k = part(e, b)
+        k = e[block(b)]
         blocks[b, FLAT] = 1.0 if np.all(k == k[0]) else 0.0
         blocks[b, TOP] = k[0]
         normalise(w, e, blocks, b)
-        summarise(w, e, blocks, b, scratch)
+        summarise(w, e, blocks, b)
     return blocks
 
 
@@ -146,11 +137,10 @@ def rebuild(w: FloatArray, e: IntArray, flat: FloatArray) -> FloatArray:
     array([[1., 0., 0.]])
     """
     blocks = np.empty((flat.shape[0], 3))
-    scratch = np.empty(BLOCK)
     for b in range(blocks.shape[0]):
         blocks[b, FLAT] = flat[b]
         blocks[b, TOP] = e[b * BLOCK]
-        summarise(w, e, blocks, b, scratch)
+        summarise(w, e, blocks, b)
     return blocks
 
 
@@ -166,7 +156,7 @@ def exponents(e: IntArray, blocks: FloatArray) -> IntArray:
     out = e.copy()
     for b in range(blocks.shape[0]):
         if blocks[b, FLAT] == 1.0:
-            part(out, b)[:] = np.int64(blocks[b, TOP])
+            out[block(b)][:] = np.int64(blocks[b, TOP])
     return out
 
 
@@ -178,7 +168,7 @@ def exponents(e: IntArray, blocks: FloatArray) -> IntArray:
 OK, IMPOSSIBLE = -1, -2
 
 # Nonnegative doubles have the order of their bits, and minima of integers are vectorised.
-INFINITY_BITS = np.uint64(0x7FF << 52)
+INFINITY_BITS = np.int64(0x7FF << 52)
 # Factors in [2^-256, 2^256] cannot push a w from [2^-400, 2^400] out of double range.
 LOW_BITS, HIGH_BITS = np.int64((1023 - 400) << 52), np.int64((1023 + 400) << 52)
 FACTOR_LOW_BITS, FACTOR_HIGH_BITS = np.int64((1023 - 256) << 52), np.int64((1023 + 256) << 52)
@@ -190,21 +180,26 @@ FACTOR_SPREAD = 250
 MIN_LOG, MAX_LOG = -1e9, 1e9
 
 
-@jit
+@leaf
+def _bit_range(values: FloatArray) -> tuple[np.int64, np.int64]:
+    """Return the bits of the smallest and of the largest value."""
+    bits = values.view(np.int64)
+    smallest, largest = bits[0], bits[0]
+    for i in range(bits.shape[0]):
+        smallest, largest = min(smallest, bits[i]), max(largest, bits[i])
+    return smallest, largest
+
+
+@leaf
 def _first_invalid(likelihood: FloatArray) -> int:
     """Return the index of the first NaN, negative or infinite entry; OK if all are valid."""
-    bits = likelihood.view(np.uint64)
-    largest = bits[0]
-    for i in range(bits.shape[0]):
-        largest = max(largest, bits[i])
-    if largest >= INFINITY_BITS:  # a negative number has the sign bit, so its bits are larger
-        for i in range(bits.shape[0]):
-            if bits[i] >= INFINITY_BITS and likelihood[i] != 0.0:  # -0. is a zero
-                return i
+    for i in range(likelihood.shape[0]):
+        if not 0.0 <= likelihood[i] < math.inf:
+            return i
     return OK
 
 
-@jit
+@leaf
 def _first_invalid_log(log_likelihood: FloatArray) -> int:
     """Return the index of the first entry that is NaN or above MAX_LOG; OK if all are valid."""
     n = log_likelihood.shape[0]
@@ -218,7 +213,7 @@ def _first_invalid_log(log_likelihood: FloatArray) -> int:
     return OK
 
 
-@jit
+@leaf
 def _is_possible(w: FloatArray, evidence: FloatArray, threshold: float) -> bool:
     """Return whether a mode with positive weight has evidence above `threshold`."""
     for i in range(w.shape[0]):
@@ -227,23 +222,20 @@ def _is_possible(w: FloatArray, evidence: FloatArray, threshold: float) -> bool:
     return False
 
 
-@jit
+@leaf
 def _has_value_outside(values: FloatArray, low: np.int64, high: np.int64) -> bool:
     """Return whether a positive value is below `low` or a value above `high` (given as bits)."""
-    bits = values.view(np.int64)
-    smallest, largest = bits[0], bits[0]
-    for i in range(bits.shape[0]):
-        smallest = min(smallest, bits[i])
-        largest = max(largest, bits[i])
+    smallest, largest = _bit_range(values)
     if smallest >= low or largest > high:
         return bool(largest > high)
-    for i in range(bits.shape[0]):  # zeros are not too small
-        if values[i] > 0.0 and bits[i] < low:
+    bits = values.view(np.int64)
+    for i in range(bits.shape[0]):
+        if 0 < bits[i] < low:  # zeros are not too small
             return True
     return False
 
 
-@jit
+@leaf
 def condition(w: FloatArray, e: IntArray, blocks: FloatArray, likelihood: FloatArray) -> int:
     """Multiply the weights by the likelihoods: v_m ← v_m P(o | m, x, a). Return OK.
 
@@ -258,17 +250,19 @@ def condition(w: FloatArray, e: IntArray, blocks: FloatArray, likelihood: FloatA
     >>> condition(w, e, blocks, np.array([1.0, 0.0])) == OK, w
     (True, array([0.25, 0.  ]))
     """
-    invalid = _first_invalid(likelihood)
-    if invalid != OK:
-        return invalid
+    smallest, largest = _bit_range(likelihood)
+    if smallest < 0 or largest >= INFINITY_BITS:  # negative, infinite or NaN; or -0., a zero
+        invalid = _first_invalid(likelihood)
+        if invalid != OK:
+            return invalid
     if not _is_possible(w, likelihood, 0.0):
         return IMPOSSIBLE
-    scratch = np.empty(min(BLOCK, w.shape[0]))
+    in_range = smallest >= FACTOR_LOW_BITS and largest <= FACTOR_HIGH_BITS
     for b in range(blocks.shape[0]):
-        w_block, factor = part(w, b), part(likelihood, b)
-        if _has_value_outside(factor, FACTOR_LOW_BITS, FACTOR_HIGH_BITS):
+        w_block, factor = w[block(b)], likelihood[block(b)]
+        if not in_range and _has_value_outside(factor, FACTOR_LOW_BITS, FACTOR_HIGH_BITS):
             spread(e, blocks, b)
-            e_block = part(e, b)
+            e_block = e[block(b)]
             for i in range(w_block.shape[0]):
                 p, k = math.frexp(abs(factor[i]))
                 w_block[i] *= p
@@ -278,7 +272,7 @@ def condition(w: FloatArray, e: IntArray, blocks: FloatArray, likelihood: FloatA
                 w_block[i] *= abs(factor[i])  # -0. is a zero
         if _has_value_outside(w_block, LOW_BITS, HIGH_BITS):
             normalise(w, e, blocks, b)
-        summarise(w, e, blocks, b, scratch)
+        summarise(w, e, blocks, b)
     return OK
 
 
@@ -318,13 +312,12 @@ def condition_log(
     # The factor of a mode is e^x = e^(x - best) · common · 2^common_exponent.
     common, common_exponent = exp_split(max(best, MIN_LOG))
     size = min(BLOCK, w.shape[0])
-    scratch = np.empty(size)
     p = np.empty(size)
     k = np.empty(size, np.int32)
     power = np.empty(size)
     power_bits = power.view(np.int64)
     for b in range(blocks.shape[0]):
-        w_block, x = part(w, b), part(log_likelihood, b)
+        w_block, x = w[block(b)], log_likelihood[block(b)]
         n = w_block.shape[0]
         for i in range(n):
             factor, factor_exponent = exp_split(max(x[i] - best, MIN_LOG))
@@ -341,17 +334,17 @@ def condition_log(
             blocks[b, TOP] += highest + common_exponent
         else:
             spread(e, blocks, b)
-            e_block = part(e, b)
+            e_block = e[block(b)]
             for i in range(n):
                 w_block[i] *= p[i]
                 e_block[i] += k[i] + common_exponent
         if _has_value_outside(w_block, LOW_BITS, HIGH_BITS):
             normalise(w, e, blocks, b)
-        summarise(w, e, blocks, b, scratch)
+        summarise(w, e, blocks, b)
     return OK
 
 
-@jit
+@leaf
 def merge(w: FloatArray, e: IntArray, w2: FloatArray, e2: IntArray, prior: FloatArray) -> None:
     """Combine two posteriors of the same prior: v_m ← v_m v'_m / P(m).
 
@@ -370,7 +363,7 @@ def merge(w: FloatArray, e: IntArray, w2: FloatArray, e2: IntArray, prior: Float
             e[i] += e2[i] + k + k2 - prior_k
 
 
-@jit
+@leaf
 def total(blocks: FloatArray) -> tuple[float, int]:
     """Return Σ_m v_m as (s, k): the sum is s · 2^k.
 
@@ -391,7 +384,7 @@ def total(blocks: FloatArray) -> tuple[float, int]:
     return s, int(reference)
 
 
-@jit
+@leaf
 def log_ratio(after: FloatArray, before: FloatArray) -> float:
     """Return ln (Σ v after / Σ v before), without cancellation between large logarithms.
 
@@ -412,7 +405,7 @@ def _share(w: float, power: Any, s: float, k: int) -> float:
     return math.ldexp(w / s, int(max(power - k, -4000)))
 
 
-@jit
+@leaf
 def share(w: FloatArray, e: IntArray, blocks: FloatArray, m: int, s: float, k: int) -> float:
     """Return v_m / Σ v of one mode, where Σ v = s · 2^k: the same bits as `posterior`.
 
@@ -427,7 +420,7 @@ def share(w: FloatArray, e: IntArray, blocks: FloatArray, m: int, s: float, k: i
     return _share(w[m], power, s, k)
 
 
-@jit
+@leaf
 def posterior(w: FloatArray, e: IntArray, blocks: FloatArray, out: FloatArray) -> None:
     """Write v_m / Σ v to `out`.
 
@@ -439,7 +432,7 @@ def posterior(w: FloatArray, e: IntArray, blocks: FloatArray, out: FloatArray) -
     """
     s, k = total(blocks)  # Σ v = s · 2^k
     for b in range(blocks.shape[0]):
-        w_block, e_block, out_block = part(w, b), part(e, b), part(out, b)
+        w_block, e_block, out_block = w[block(b)], e[block(b)], out[block(b)]
         flat, top = blocks[b, FLAT] == 1.0, np.int64(blocks[b, TOP])
         for i in range(w_block.shape[0]):
             power = top if flat else e_block[i]
@@ -466,7 +459,7 @@ def temper(w: FloatArray, e: IntArray, blocks: FloatArray, temperature: float) -
     return p
 
 
-@jit
+@leaf
 def draw(w: FloatArray, e: IntArray, blocks: FloatArray, u: float) -> int:
     """Return m with probability v_m / Σ v for u uniform on [0, 1): the block first, then the mode.
 
@@ -478,17 +471,17 @@ def draw(w: FloatArray, e: IntArray, blocks: FloatArray, u: float) -> int:
     """
     s, k = total(blocks)  # Σ v = s · 2^k
     remaining = u * s
-    block = 0
+    chosen = 0
     for b in range(blocks.shape[0]):
         mass = math.ldexp(blocks[b, SUM], relative_exponent(b, blocks, k))
         if mass > 0.0:
-            block = b
+            chosen = b
             if remaining < mass:
                 break
             remaining -= mass
-    top = np.int64(blocks[block, TOP])
+    top = np.int64(blocks[chosen, TOP])
     remaining = math.ldexp(remaining, int(k - top))  # now in units of 2^top, as the block's weights
-    flat, w_block, e_block = blocks[block, FLAT] == 1.0, part(w, block), part(e, block)
+    flat, w_block, e_block = blocks[chosen, FLAT] == 1.0, w[block(chosen)], e[block(chosen)]
     m = 0
     for i in range(w_block.shape[0]):
         mass = shrink(w_block[i], 0 if flat else top - e_block[i])
@@ -497,7 +490,19 @@ def draw(w: FloatArray, e: IntArray, blocks: FloatArray, u: float) -> int:
             if remaining < mass:
                 break
             remaining -= mass  # a remainder from rounding goes to the last mode with weight
-    return block * BLOCK + m
+    return chosen * BLOCK + m
+
+
+@leaf
+def sample(w: FloatArray, e: IntArray, blocks: FloatArray, state: UIntArray) -> int:
+    """Draw m with probability v_m / Σ v, by one uniform number.
+
+    >>> from bayescontrol.seeding import Stream
+    >>> w, e = np.array([0.0, 1.0]), np.zeros(2, np.int64)
+    >>> sample(w, e, build(w, e), Stream(0).state)
+    1
+    """
+    return draw(w, e, blocks, uniform(state))
 
 
 @leaf

@@ -14,8 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bayescontrol.kernels._jit import in_memory, typeof, types
-from bayescontrol.kernels.finite import OK, condition, draw
-from bayescontrol.kernels.random import uniform
+from bayescontrol.kernels.finite import OK, condition, sample
 
 #: Numba's types of real numbers.
 _REAL = types.Integer | types.Float | types.Boolean
@@ -176,7 +175,7 @@ def _loop(likelihoods: Any, act: Any, advance: Any, respond: Any) -> Any:
         for t in range(actions.shape[0]):
             step[0] = t
             drawn_in = x
-            m = draw(w, e, blocks, uniform(p))
+            m = sample(w, e, blocks, p)
             a = act(theta[m], x, p)
             o = respond(truth, y, a, q)
             drawn[t], actions[t], observations[t] = m, a, o

@@ -36,28 +36,31 @@ def _mixed(x: np.uint64, y: np.uint64) -> np.uint64:
 
 
 @leaf
-def seed_state(entropy: UIntArray, pool: UIntArray, state: UIntArray) -> None:
-    """Write the state for at least four 32-bit words of entropy; `pool` is scratch for four words.
+def seed_state(seed: UIntArray, run: int, role: int, state: UIntArray) -> None:
+    """Write the state for a seed of four 32-bit words and the spawn key (run, role).
 
-    >>> entropy = np.array([7, 0, 0, 0, 3, 9], np.uint64)  # the seed in four words, a spawn key
     >>> state = np.empty(4, np.uint64)
-    >>> seed_state(entropy, np.empty(4, np.uint64), state)
+    >>> seed_state(np.array([7, 0, 0, 0], np.uint64), 3, 9, state)
     >>> from numpy.random import SeedSequence
     >>> bool((SeedSequence(7, spawn_key=(3, 9)).generate_state(4, np.uint64) == state).all())
     True
     """
-    c = INIT_A
-    for i in range(4):  # hash the first four words of entropy
-        pool[i], c = _hashed(entropy[i], c, MULT_A)
-    for source in range(entropy.size):  # mix every word of the pool, then of the entropy, into it
+    key = np.uint64(run)
+    spawn_key = key & LOW_HALF, key >> U32, np.uint64(role)
+    pool, c = state, INIT_A
+    for i in range(4):  # hash the seed
+        pool[i], c = _hashed(seed[i], c, MULT_A)
+    for source in range(7):  # mix every word of the pool, then of the spawn key, into the pool
+        if source == 5 and spawn_key[1] == 0:
+            continue  # a run below 2³² is one word
         for i in range(4):
             if source != i:
-                word = pool[source] if source < 4 else entropy[source]
+                word = pool[source] if source < 4 else spawn_key[source - 4]
                 hashed, c = _hashed(word, c, MULT_A)
                 pool[i] = _mixed(pool[i], hashed)
-    c = INIT_B
+    words, c = (pool[0], pool[1], pool[2], pool[3]), INIT_B
     for i in range(8):  # each word of the state consists of two hashed words of the pool
-        half, c = _hashed(pool[i & 3], c, MULT_B)
+        half, c = _hashed(words[i & 3], c, MULT_B)
         if i & 1:
             state[i >> 1] |= half << U32
         else:

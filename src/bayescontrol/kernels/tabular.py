@@ -17,12 +17,12 @@ from bayescontrol.kernels.finite import (
     OK,
     Weights,
     condition,
-    draw,
     log_likelihoods,
+    sample,
     share,
     total,
 )
-from bayescontrol.kernels.random import Streams, categorical, uniform
+from bayescontrol.kernels.random import Streams, categorical
 
 
 class ModeTables(NamedTuple):
@@ -42,6 +42,24 @@ class Columns(NamedTuple):
     drawn: IntArray
     actions: IntArray
     observations: IntArray
+
+
+@leaf
+def learn(
+    w: FloatArray, e: IntArray, blocks: FloatArray, hypothesis: FloatArray, x: int, a: int, o: int
+) -> bool:
+    """v ← v · hypothesis[x, a, o]; return False, and change nothing, if that is impossible.
+
+    >>> import numpy as np
+    >>> from bayescontrol.finite.tabular import random_modes
+    >>> modes = random_modes(2)
+    >>> weights = modes.agent().belief.weight_arrays()
+    >>> learn(*weights, modes.by_mode, 0, 0, 1), learn(*weights, modes.by_mode, 0, 0, 2)
+    (True, False)
+    """
+    situations, actions, observations, _ = hypothesis.shape
+    exists = 0 <= x < situations and 0 <= a < actions and 0 <= o < observations
+    return exists and condition(w, e, blocks, hypothesis[x, a, o]) == OK
 
 
 @jit
@@ -74,7 +92,7 @@ def interact(
     drawn_in = x
     for t in range(actions.shape[0]):
         drawn_in = x
-        m = draw(w, e, blocks, uniform(p))
+        m = sample(w, e, blocks, p)
         a = categorical(p, policy[m, x])
         o = categorical(q, truth[y, a])
         drawn[t], actions[t], observations[t] = m, a, o
@@ -151,7 +169,7 @@ def settle(
         if n == 0 or t == horizon:
             return t
         if t % hold == 0:
-            m = draw(w, e, blocks, uniform(p))
+            m = sample(w, e, blocks, p)
         a = categorical(p, policy[m, x])
         o = categorical(q, truth[x, a])
         if condition(w, e, blocks, hypothesis[x, a, o]) != OK:
@@ -274,7 +292,7 @@ def interact_with_alarm(
             m, a = -1, fallback
         else:
             drawn_in = x
-            m = draw(w, e, blocks, uniform(p))
+            m = sample(w, e, blocks, p)
             a = categorical(p, policy[m, x])
         o = categorical(q, truth[y, a])
         drawn[t], actions[t], observations[t] = m, a, o
