@@ -6,11 +6,15 @@
     prior A    every declared state is a successor of every pair: their λ0 are summed together, and
                `weight` is p n
 
-Stored for each pair (x,a): S = Σ_y λ, 1/S, 1/√S and Σ_y λ μ; for each state y the inflow
+Stored for each pair (x,a): S = Σ_y λ, 1/√S and Σ_y λ μ; for each state y the inflow
 Σ_{x,a} λ(x,a,y). If p is unknown, it is factored out, λ = λ0 + n, and sampled in the chain.
 
-The sums of the chain, S = Σ λ and Σ λ (μ - Q + M), are updated with the evidence, so that a partial
-sweep can draw ρ without summing over all transitions.
+The actions of a state often have the same successors. So the actions are divided into blocks of
+`LANES`; a block stores each successor once, and next to each other the λ of its actions:
+Σ_y λ(x,a,y) M(y) then reads M(y) once for all of them.
+
+The sum of the chain, Σ λ (μ - Q + M), is updated with the evidence, so that a partial sweep can
+draw ρ without summing over all transitions.
 """
 
 import math
@@ -26,51 +30,51 @@ from bayescontrol.kernels.random import gamma, normal
 #: Results of `learn`: done; or unchanged, because the arrays have no space for the transition.
 LEARNED, FULL = 0, 1
 
+#: The number of actions in a block; the last block of a state may have unused lanes.
+LANES = 4
 #: Indices of `Evidence.prior`.
 MU0, LAMBDA0, UNIT, DECLARED = 0, 1, 2, 3
-#: Indices of `Chain.scalars`: ρ, σ, the start of the next partial sweep, Σ λ (μ - Q + M), Σ λ,
-#: Σ_y M(y), and the number of pairs.
-RHO, SIGMA, CURSOR, PULL, TOTAL, LEVEL, PAIRS = 0, 1, 2, 3, 4, 5, 6
+#: Columns of `Evidence.pairs`: n(x,a), or -1 for an action that x does not offer; Σ r;
+#: Σ_y Σ (r - r̄(x,a,y))²; the number of known successors; S, 1/√S and Σ_y λ μ.
+N, R, SCATTER, KNOWN, S, SPREAD, PULL = 0, 1, 2, 3, 4, 5, 6
+#: Columns of `Evidence.blocks`: the first transition, how many are known, and the space for them.
+FIRST, SIZE, ROOM = 0, 1, 2
+#: First columns of `Evidence.rewards`, each with one number per lane: n(x,a,y), Σ r and r̄.
+TIMES, TOTAL, MEAN = 0, LANES, 2 * LANES
+#: Columns of `Evidence.inflow`: the number of pairs (x,a) with a prior for y, and n(·,·,y).
+FROM_PRIOR, FROM_DATA = 0, 1
+#: Indices of `Chain.scalars`: ρ, σ, the start of the next partial sweep, Σ λ (μ - Q + M), the
+#: number of ξ that have a prior, the number of observations, and Σ_y M(y), which prior A needs.
+RHO, SIGMA, CURSOR, BALANCE, TERMS, COUNT, LEVEL = 0, 1, 2, 3, 4, 5, 6
 # Unsigned indices: for signed ones Numba tests for negative values, which is slow.
-U0, U1 = np.uint64(0), np.uint64(1)
+U0, U1, U_LANES = np.uint64(0), np.uint64(1), np.uint64(LANES)
 
 
 class Evidence(NamedTuple):
     """The observed transitions, and sums for the sweeps.
 
-    Pair i is x A + a for A actions; t numbers the transitions.
+    Pair i is x A + a for A actions. Block b is x ⌈A/LANES⌉ + a // LANES; t numbers the successors
+    of all blocks.
 
     >>> from bayescontrol.mdp.gibbs import GibbsBelief
     >>> belief = GibbsBelief(actions=1)
     >>> belief.observe("x", 0, (2.5, "y"))
-    >>> e = belief.ledger.evidence
-    >>> [float(v) for v in (e.n[0], e.r[0], e.s[0], e.pull[0])]
+    >>> [float(v) for v in belief.ledger.evidence.pairs[0, [N, R, S, PULL]]]
     [1.0, 2.5, 2.0, 3.5]
     """
 
     #: [μ0, λ0, weight of an observation, number of declared states (0: prior B)]
     prior: FloatArray
-    #: Per pair: n(x,a), Σ r, Σ_y Σ (r - r̄(x,a,y))²; n = -1 for an action that x does not offer.
-    n: FloatArray
-    r: FloatArray
-    scatter: FloatArray
-    #: Per pair: S (0 for an action that x does not offer), 1/S, 1/√S and Σ_y λ μ.
-    s: FloatArray
-    inverse: FloatArray
-    spread: FloatArray
-    pull: FloatArray
-    #: Per pair: its first transition, how many distinct transitions are known, and the space.
-    first: UIntArray
-    known: UIntArray
-    room: UIntArray
-    #: Per transition: the successor y, λ(x,a,y), n(x,a,y), Σ r.
+    #: Per pair, see `N`.
+    pairs: FloatArray
+    #: Per block, see `FIRST`.
+    blocks: UIntArray
+    #: Per transition of a block: y, and for each lane λ(x,a,y) and the rewards, see `TIMES`.
     successor: UIntArray
     weight: FloatArray
-    times: FloatArray
     rewards: FloatArray
-    #: Per state y: the number of pairs (x,a) with a prior for y, and of transitions n(·,·,y).
-    from_prior: FloatArray
-    from_data: FloatArray
+    #: Per state y, see `FROM_PRIOR`.
+    inflow: FloatArray
 
 
 class Chain(NamedTuple):
@@ -88,53 +92,79 @@ class Chain(NamedTuple):
 
 @inlined
 def offers(e: Evidence, i: int | np.uint64) -> bool:
-    """Return whether the state of pair i offers its action; S = 0 marks an action it does not."""
-    return bool(e.s[i] > 0.0)
+    """Return whether the state of pair i offers its action."""
+    return bool(e.pairs[i, N] >= 0.0)
+
+
+@inlined
+def block_of(x: int, a: int, actions: int) -> int:
+    """Return the block of action a in state x.
+
+    >>> block_of(1, 4, 6)
+    3
+    """
+    return x * ((actions + LANES - 1) // LANES) + a // LANES
+
+
+@inlined
+def _prior_of_transition(e: Evidence) -> float:
+    """Return λ0 of one transition, which prior A does not store with the transitions."""
+    return 0.0 if e.prior[DECLARED] > 0.0 else e.prior[LAMBDA0]
 
 
 @leaf
-def _prepare_pair(e: Evidence, i: int) -> None:
-    """Compute S, 1/S, 1/√S and Σ_y λ μ of pair i from its sums; S = 0 if x does not offer a."""
-    if e.n[i] < 0.0:
-        e.s[i] = 0.0
-        return
-    prior_terms = e.prior[DECLARED] if e.prior[DECLARED] > 0.0 else max(float(e.known[i]), 1.0)
-    s = e.prior[LAMBDA0] * prior_terms + e.prior[UNIT] * e.n[i]
-    e.s[i] = s
-    e.inverse[i] = 1.0 / s
-    e.spread[i] = 1.0 / math.sqrt(s)
-    e.pull[i] = e.prior[LAMBDA0] * e.prior[MU0] * prior_terms + e.prior[UNIT] * e.r[i]
+def _prepare_pair(e: Evidence, i: int) -> float:
+    """Compute S, 1/√S and Σ_y λ μ of pair i from its sums; return its number of ξ with a prior.
+
+    All are 0 if x does not offer a.
+    """
+    pair = e.pairs[i]
+    if not offers(e, i):
+        return 0.0
+    terms: float = e.prior[DECLARED] if e.prior[DECLARED] > 0.0 else max(pair[KNOWN], 1.0)
+    pair[S] = e.prior[LAMBDA0] * terms + e.prior[UNIT] * pair[N]
+    pair[SPREAD] = 1.0 / math.sqrt(pair[S])
+    pair[PULL] = e.prior[LAMBDA0] * e.prior[MU0] * terms + e.prior[UNIT] * pair[R]
+    return terms
 
 
 @leaf
-def prepare(e: Evidence, states: int, actions: int) -> None:
-    """Compute the stored sums from n, Σ r and the transitions of every pair.
+def prepare(e: Evidence, c: Chain, states: int) -> None:
+    """Compute what is derived from Σ r, the transitions and the offered actions of every pair.
 
     >>> from bayescontrol.mdp.gibbs import GibbsBelief
     >>> belief = GibbsBelief(actions=1)
     >>> belief.observe("x", 0, (2.5, "y"))
-    >>> e = belief.ledger.evidence
-    >>> e.from_data[:] = 0
-    >>> prepare(e, 2, 1)
-    >>> e.from_data[:2]
+    >>> e, c = belief.ledger.evidence, belief.ledger.chain
+    >>> e.inflow[:] = 0
+    >>> prepare(e, c, 2)
+    >>> e.inflow[:2, FROM_DATA]
     array([0., 1.])
     """
-    # λ0 of one transition; prior A does not store it with the transitions.
-    lambda0 = 0.0 if e.prior[DECLARED] > 0.0 else e.prior[LAMBDA0]
+    lambda0, actions = _prior_of_transition(e), c.Q.shape[1]
+    c.scalars[TERMS], c.scalars[COUNT] = 0.0, 0.0
     for x in range(states):
-        e.from_prior[x], e.from_data[x] = 0.0, 0.0
+        e.inflow[x, FROM_PRIOR], e.inflow[x, FROM_DATA] = 0.0, 0.0
     for x in range(states):
         for a in range(actions):
-            i = x * actions + a
-            _prepare_pair(e, i)
-            if lambda0 > 0.0 and offers(e, i) and e.known[i] == U0:
-                e.from_prior[x] += 1.0
-            for t in range(e.first[i], e.first[i] + e.known[i]):
-                y = e.successor[t]
-                e.weight[t] = lambda0 + e.prior[UNIT] * e.times[t]
-                e.from_data[y] += e.times[t]
-                if lambda0 > 0.0:
-                    e.from_prior[y] += 1.0
+            i, block, lane = x * actions + a, e.blocks[block_of(x, a, actions)], a % LANES
+            known, count = 0.0, 0.0
+            for t in range(block[FIRST], block[FIRST] + block[SIZE]):
+                n, y = e.rewards[t, TIMES + lane], e.successor[t]
+                if n > 0.0:
+                    known += 1.0
+                    count += n
+                    e.weight[t, lane] = lambda0 + e.prior[UNIT] * n
+                    e.rewards[t, MEAN + lane] = e.rewards[t, TOTAL + lane] / n
+                    e.inflow[y, FROM_DATA] += n
+                    if lambda0 > 0.0:
+                        e.inflow[y, FROM_PRIOR] += 1.0
+            if offers(e, i):
+                e.pairs[i, N], e.pairs[i, KNOWN] = count, known
+            c.scalars[COUNT] += count
+            c.scalars[TERMS] += _prepare_pair(e, i)
+            if lambda0 > 0.0 and e.pairs[i, N] == 0.0:  # a pseudo-transition to x itself
+                e.inflow[x, FROM_PRIOR] += 1.0
 
 
 @leaf
@@ -147,30 +177,25 @@ def add_state(e: Evidence, c: Chain, x: int, level: float) -> None:
     >>> from bayescontrol.mdp.gibbs import GibbsBelief
     >>> belief = GibbsBelief(actions=2)
     >>> belief.observe("x", 0, (2.5, "y"))
-    >>> float(belief.ledger.chain.scalars[PAIRS])
+    >>> float(belief.ledger.chain.scalars[TERMS])
     4.0
     """
     actions = c.Q.shape[1]
-    e.from_prior[x], e.from_data[x] = 0.0, 0.0
     for a in range(actions):
         i = x * actions + a
-        _prepare_pair(e, i)
+        c.scalars[TERMS] += _prepare_pair(e, i)
+        c.scalars[BALANCE] += e.pairs[i, PULL]
         c.Q[x, a] = level
-        if offers(e, i):
-            c.scalars[PAIRS] += 1.0
-            c.scalars[TOTAL] += e.s[i]
-            c.scalars[PULL] += e.pull[i]
-            if e.prior[DECLARED] == 0.0:
-                e.from_prior[x] += 1.0
+        if offers(e, i) and e.prior[DECLARED] == 0.0:
+            e.inflow[x, FROM_PRIOR] += 1.0
     c.M[x] = level
-    c.scalars[LEVEL] += level
 
 
 @leaf
 def learn(
-    e: Evidence, c: Chain, x: int, i: int, y: int, n: float, total: float, scatter: float
+    e: Evidence, c: Chain, x: int, a: int, y: int, n: float, total: float, scatter: float
 ) -> int:
-    """Add n transitions of pair i from state x to y, with Σ r = total and Σ (r - r̄)² = scatter.
+    """Add n transitions of action a from state x to y: Σ r = total, Σ (r - r̄)² = scatter.
 
     Return LEARNED, or FULL with nothing changed.
 
@@ -180,42 +205,48 @@ def learn(
     >>> e, c = belief.ledger.evidence, belief.ledger.chain
     >>> learn(e, c, 0, 0, 1, 1.0, 3.5, 0.0) == LEARNED
     True
-    >>> float(e.times[0]), float(e.rewards[0]), float(e.scatter[0])
-    (2.0, 6.0, 0.5)
+    >>> [float(v) for v in e.pairs[0, [N, R, SCATTER]]]
+    [2.0, 6.0, 0.5]
     """
-    t, end = e.first[i], e.first[i] + e.known[i]
+    i, lane = x * c.Q.shape[1] + a, a % LANES
+    pair, block = e.pairs[i], e.blocks[block_of(x, a, c.Q.shape[1])]
+    t, end = block[FIRST], block[FIRST] + block[SIZE]
     target = np.uint64(y)
     while t < end and e.successor[t] != target:
         t += U1
-    lambda0 = 0.0 if e.prior[DECLARED] > 0.0 else e.prior[LAMBDA0]  # as in `prepare`
-    future_change = e.prior[UNIT] * n * c.M[y]  # the change of Σ λ M
-    if t == end:  # the first transition from this pair to y
-        if e.known[i] == e.room[i]:
+    if t == end:  # the first transition from this block to y
+        if block[SIZE] == block[ROOM]:
             return FULL
-        e.successor[t], e.times[t], e.rewards[t] = target, 0.0, 0.0
+        e.successor[t] = target
+        block[SIZE] += U1
+    lambda0, known_times = _prior_of_transition(e), e.rewards[t, TIMES + lane]
+    future_change = e.prior[UNIT] * n * c.M[y]  # the change of Σ λ M
+    if known_times == 0.0:  # the first transition from this pair to y
         if lambda0 > 0.0:
-            if e.known[i] == U0:  # remove the pseudo-transition to x itself
-                e.from_prior[x] -= 1.0
+            if pair[KNOWN] == 0.0:  # remove the pseudo-transition to x itself
+                e.inflow[x, FROM_PRIOR] -= 1.0
                 future_change -= lambda0 * c.M[x]
-            e.from_prior[y] += 1.0
+                c.scalars[TERMS] -= 1.0
+            e.inflow[y, FROM_PRIOR] += 1.0
             future_change += lambda0 * c.M[y]
-        e.known[i] += U1
+            c.scalars[TERMS] += 1.0
+        pair[KNOWN] += 1.0
     else:
-        gap = total / n - e.rewards[t] / e.times[t]
-        scatter += gap * gap * (n * e.times[t] / (n + e.times[t]))
-    e.times[t] += n
-    e.rewards[t] += total
-    e.weight[t] = lambda0 + e.prior[UNIT] * e.times[t]
-    e.from_data[y] += n
-    e.n[i] += n
-    e.r[i] += total
-    e.scatter[i] += scatter
-    s_before, pull_before = e.s[i], e.pull[i]
+        gap = total / n - e.rewards[t, MEAN + lane]
+        scatter += gap * gap * (n * known_times / (n + known_times))
+    e.rewards[t, TIMES + lane] += n
+    e.rewards[t, TOTAL + lane] += total
+    e.rewards[t, MEAN + lane] = e.rewards[t, TOTAL + lane] / e.rewards[t, TIMES + lane]
+    e.weight[t, lane] = lambda0 + e.prior[UNIT] * e.rewards[t, TIMES + lane]
+    e.inflow[y, FROM_DATA] += n
+    c.scalars[COUNT] += n
+    pair[N] += n
+    pair[R] += total
+    pair[SCATTER] += scatter
+    s_before, pull_before = pair[S], pair[PULL]
     _prepare_pair(e, i)
-    s_change, pull_change = e.s[i] - s_before, e.pull[i] - pull_before
-    a = i - x * c.Q.shape[1]
-    c.scalars[TOTAL] += s_change
-    c.scalars[PULL] += pull_change - s_change * c.Q[x, a] + future_change
+    c.scalars[BALANCE] += pair[PULL] - pull_before - (pair[S] - s_before) * c.Q[x, a]
+    c.scalars[BALANCE] += future_change
     return LEARNED
 
 
@@ -230,7 +261,7 @@ def learn(
 # ρ's conditional needs no pass over transitions: Σ λ(x,a,y) M(y) = Σ_y M(y) Σ_{x,a} λ(x,a,y).
 #
 # A partial sweep draws ρ, the next k states in cyclic order and the current state. It updates the
-# sums, which are recomputed once a round.
+# sum Σ λ (μ - Q + M), which is recomputed once a round.
 #
 # If the precision p is unknown, σ² = 1/p is drawn at the end of a round (normal-gamma).
 #
@@ -256,9 +287,30 @@ class GibbsSettings(NamedTuple):
     limit: float
 
 
+@inlined
+def _pairs_of_a(e: Evidence, c: Chain) -> float:
+    """Return the number of pairs if all states are declared (prior A), and 0 for prior B."""
+    return c.scalars[TERMS] / e.prior[DECLARED] if e.prior[DECLARED] > 0.0 else 0.0
+
+
+@leaf
+def _balance(e: Evidence, c: Chain, first: int, end: int) -> float:
+    """Return the part of Σ λ (μ - Q + M) that has Q(x,·) and M(x), x = `first` … `end` - 1."""
+    A = np.uint64(c.Q.shape[1])
+    i, total, from_all = np.uint64(first) * A, 0.0, e.prior[LAMBDA0] * _pairs_of_a(e, c)
+    for x in range(np.uint64(first), np.uint64(end)):
+        inflow = e.prior[LAMBDA0] * e.inflow[x, FROM_PRIOR] + e.prior[UNIT] * e.inflow[x, FROM_DATA]
+        part = (inflow + from_all) * c.M[x]
+        for a in range(A):
+            part += e.pairs[i, PULL] - e.pairs[i, S] * c.Q[x, a]
+            i += U1
+        total += part
+    return total
+
+
 @leaf
 def tally(e: Evidence, c: Chain, states: int) -> None:
-    """Recompute Σ λ, Σ λ (μ - Q + M), Σ M and the number of pairs.
+    """Recompute Σ λ (μ - Q + M), and for prior A Σ M.
 
     >>> from bayescontrol.mdp.gibbs import GibbsBelief
     >>> belief = GibbsBelief(actions=1)
@@ -269,68 +321,66 @@ def tally(e: Evidence, c: Chain, states: int) -> None:
     >>> bool((before == c.scalars).all())
     True
     """
-    Q = c.Q.reshape(-1)
-    total, pull, pairs = 0.0, 0.0, 0.0
-    for i in range(np.uint64(states * c.Q.shape[1])):
-        if offers(e, i):
-            total += e.s[i]
-            pull += e.pull[i] - e.s[i] * Q[i]
-            pairs += 1.0
-    future, level = 0.0, 0.0  # Σ λ M and Σ M
-    for y in range(np.uint64(states)):
-        inflow = e.prior[LAMBDA0] * e.from_prior[y] + e.prior[UNIT] * e.from_data[y]
-        future += inflow * c.M[y]
-        level += c.M[y]
+    c.scalars[BALANCE] = _balance(e, c, 0, states)
     if e.prior[DECLARED] > 0.0:
-        future += e.prior[LAMBDA0] * pairs * level
-    c.scalars[PULL], c.scalars[TOTAL] = pull + future, total
-    c.scalars[LEVEL], c.scalars[PAIRS] = level, pairs
+        c.scalars[LEVEL] = 0.0
+        for x in range(np.uint64(states)):
+            c.scalars[LEVEL] += c.M[x]
 
 
 @leaf
-def draw_rho(c: Chain, rng_state: UIntArray) -> None:
+def draw_rho(e: Evidence, c: Chain, rng_state: UIntArray) -> None:
     """Draw ρ given all Q."""
-    total = c.scalars[TOTAL]
+    total = e.prior[LAMBDA0] * c.scalars[TERMS] + e.prior[UNIT] * c.scalars[COUNT]  # Σ λ
     spread = c.scalars[SIGMA] / math.sqrt(total)
-    c.scalars[RHO] = c.scalars[PULL] / total + spread * normal(rng_state)
+    c.scalars[RHO] = c.scalars[BALANCE] / total + spread * normal(rng_state)
 
 
 @leaf
 def _draw_values(e: Evidence, c: Chain, first: int, end: int, rng_state: UIntArray) -> None:
-    """For each state x from `first` to `end` - 1: draw Q(x,·) given ρ and M, and compute M(x).
-
-    Updates the sums.
-    """
+    """For each state x from `first` to `end` - 1: draw Q(x,·) given ρ and M, and compute M(x)."""
     rho, sigma, lambda0 = c.scalars[RHO], c.scalars[SIGMA], e.prior[LAMBDA0]
     A = np.uint64(c.Q.shape[1])  # unsigned, see U0
-    i = np.uint64(first) * A
+    i, b = np.uint64(first) * A, np.uint64(block_of(first, 0, c.Q.shape[1]))
     for x in range(np.uint64(first), np.uint64(end)):
-        inflow = lambda0 * e.from_prior[x] + e.prior[UNIT] * e.from_data[x]
         # The prior's part of Σ_y λ(x,a,y) M(y), of every pair and of an untried one.
         from_all, from_itself = 0.0, lambda0 * c.M[x]
         if e.prior[DECLARED] > 0.0:
             from_all, from_itself = lambda0 * c.scalars[LEVEL], 0.0
-            inflow += lambda0 * c.scalars[PAIRS]
-        top, outflow = -math.inf, 0.0  # `outflow` is the change of Σ_a S(x,a) Q(x,a)
-        for a in range(A):
-            if offers(e, i):
-                t, after = e.first[i], e.first[i] + e.known[i]
-                future = from_all  # Σ_y λ(x,a,y) M(y)
-                if t == after:  # an untried pair has a pseudo-transition to x itself
-                    future += from_itself
-                while t != after:
-                    future += e.weight[t] * c.M[e.successor[t]]
-                    t += U1
-                noise = sigma * e.spread[i] * normal(rng_state)
-                q = (e.pull[i] + future) * e.inverse[i] - rho + noise
-                outflow += e.s[i] * (q - c.Q[x, a])
-                c.Q[x, a] = q
-                top = max(top, q)
-            i += U1
-        rise = top - c.M[x]
+        top = -math.inf
+        for start in range(U0, A, U_LANES):
+            # Σ_y λ(x,a,y) M(y) of the four actions of the block.
+            f0, f1, f2, f3 = from_all, from_all, from_all, from_all
+            for t in range(e.blocks[b, FIRST], e.blocks[b, FIRST] + e.blocks[b, SIZE]):
+                m = c.M[e.successor[t]]
+                f0 += e.weight[t, 0] * m
+                f1 += e.weight[t, 1] * m
+                f2 += e.weight[t, 2] * m
+                f3 += e.weight[t, 3] * m
+            for a in range(start, min(start + U_LANES, A)):
+                n, spread = e.pairs[i, N], e.pairs[i, SPREAD]
+                if n >= 0.0:
+                    future = f0
+                    if n == 0.0:  # an untried pair has a pseudo-transition to x itself
+                        future += from_itself
+                    mean = (e.pairs[i, PULL] + future) * spread
+                    q = (mean + sigma * normal(rng_state)) * spread - rho
+                    c.Q[x, a] = q
+                    top = max(top, q)
+                f0, f1, f2 = f1, f2, f3
+                i += U1
+            b += U1
+        if e.prior[DECLARED] > 0.0:
+            c.scalars[LEVEL] += top - c.M[x]
         c.M[x] = top
-        c.scalars[LEVEL] += rise
-        c.scalars[PULL] += inflow * rise - outflow
+
+
+@leaf
+def _redraw(e: Evidence, c: Chain, first: int, end: int, rng_state: UIntArray) -> None:
+    """Draw the values of these states, and update Σ λ (μ - Q + M)."""
+    before = _balance(e, c, first, end)
+    _draw_values(e, c, first, end, rng_state)
+    c.scalars[BALANCE] += _balance(e, c, first, end) - before
 
 
 @leaf
@@ -350,7 +400,6 @@ def recentre(c: Chain, states: int) -> None:
     Q = c.Q.reshape(-1)
     for i in range(np.uint64(states * c.Q.shape[1])):
         Q[i] -= shift
-    c.scalars[LEVEL] -= states * shift
 
 
 @leaf
@@ -362,7 +411,7 @@ def _prior_squares(e: Evidence, c: Chain, states: int) -> float:
     mean, scatter = c.scalars[LEVEL] / states, 0.0
     for y in range(np.uint64(states)):
         scatter += (c.M[y] - mean) ** 2
-    squares: float = c.scalars[PAIRS] * scatter
+    squares: float = _pairs_of_a(e, c) * scatter
     Q = c.Q.reshape(-1)
     for i in range(np.uint64(states * c.Q.shape[1])):
         if offers(e, i):
@@ -388,28 +437,29 @@ def draw_precision(
     >>> round(float(ledger.chain.scalars[SIGMA]), 1)
     2.0
     """
-    terms, squares, prior_squares = 0.0, 0.0, 0.0
-    declared_states = e.prior[DECLARED]  # 0 for prior B
-    i = np.uint64(0)
+    squares, prior_squares, mu0 = 0.0, 0.0, e.prior[MU0]
+    A = np.uint64(c.Q.shape[1])
+    i, b = U0, U0
     for x in range(np.uint64(states)):
-        for a in range(np.uint64(c.Q.shape[1])):
-            if offers(e, i):
+        for start in range(U0, A, U_LANES):
+            first, end = e.blocks[b, FIRST], e.blocks[b, FIRST] + e.blocks[b, SIZE]
+            for a in range(start, min(start + U_LANES, A)):
                 base = c.Q[x, a] + c.scalars[RHO]
-                first, end = e.first[i], e.first[i] + e.known[i]
-                with_prior = max(float(e.known[i]), 1.0)  # of an untried pair: x -> x alone
-                terms += e.n[i] + (declared_states if declared_states > 0.0 else with_prior)
-                squares += e.scatter[i]
-                if first == end:
-                    prior_squares += (base - c.M[x] - e.prior[MU0]) ** 2
+                squares += e.pairs[i, SCATTER]
+                if e.pairs[i, N] == 0.0:  # an untried pair has a pseudo-transition to x itself
+                    prior_squares += (base - c.M[x] - mu0) ** 2
                 for t in range(first, end):
+                    n, mean = e.rewards[t, TIMES + a - start], e.rewards[t, MEAN + a - start]
                     xi = base - c.M[e.successor[t]]
-                    squares += e.times[t] * (e.rewards[t] / e.times[t] - xi) ** 2
-                    prior_squares += (xi - e.prior[MU0]) ** 2
-            i += U1
-    if declared_states > 0.0:
+                    squares += n * (mean - xi) ** 2  # 0 if the pair has not led to y
+                    prior_squares += min(n, 1.0) * (xi - mu0) ** 2
+                i += U1
+            b += U1
+    if e.prior[DECLARED] > 0.0:
         prior_squares = _prior_squares(e, c, states)
     squares += e.prior[LAMBDA0] * prior_squares
-    c.scalars[SIGMA] = math.sqrt((b0 + 0.5 * squares) / gamma(rng_state, a0 + 0.5 * terms))
+    shape = a0 + 0.5 * (c.scalars[COUNT] + c.scalars[TERMS])
+    c.scalars[SIGMA] = math.sqrt((b0 + 0.5 * squares) / gamma(rng_state, shape))
 
 
 @leaf
@@ -454,11 +504,14 @@ def draw_mode(
         first = int(c.scalars[CURSOR])
         if first == 0:
             tally(e, c, states)
-        draw_rho(c, rng_state)
+        draw_rho(e, c, rng_state)
         end = states if is_full else min(first + settings.partial, states)
-        _draw_values(e, c, first, end, rng_state)
+        if first == 0 and is_full:  # the next sweep computes the sum anew
+            _draw_values(e, c, first, end, rng_state)
+        else:
+            _redraw(e, c, first, end, rng_state)
         if x >= 0 and not first <= x < end:
-            _draw_values(e, c, x, x + 1, rng_state)
+            _redraw(e, c, x, x + 1, rng_state)
         c.scalars[CURSOR] = end
         if end == states:
             c.scalars[CURSOR] = 0.0
@@ -519,6 +572,6 @@ def interact(
         at, r = tables.successor[entry], tables.reward[entry]
         rows[s]["reward"], rows[s]["state"] = r, at
         y = index_of[at]  # -1 for a state that is new to the agent
-        if y < 0 or learn(e, c, x, x * A + a, y, 1.0, r, 0.0) != LEARNED:
+        if y < 0 or learn(e, c, x, a, y, 1.0, r, 0.0) != LEARNED:
             return s, at, NOT_LEARNED
     return actions.size, at, DONE

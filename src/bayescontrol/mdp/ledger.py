@@ -21,21 +21,17 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bayescontrol import kernels
-from bayescontrol._arrays import Arrays, BoolArray
+from bayescontrol._arrays import Arrays, BoolArray, IntArray, UIntArray
 from bayescontrol._support.names import Names
 from bayescontrol._support.saved import Copied, Saved, SavedArrays, checked_array, damaged, declare
 from bayescontrol._support.values import pack, unpack
 from bayescontrol.errors import BadEvidence, IncompatibleState, InvalidTable, UnknownAction
 
-#: Initial capacity: states, and successors of a pair.
+#: Initial capacity: states, and successors of a block.
 FIRST_STATES, FIRST_ROOM = 8, 4
-PER_PAIR = ("n", "r", "scatter", "s", "inverse", "spread", "pull", "first", "known", "room")
-PER_SAVED_TRANSITION = ("successor", "times", "rewards")
-PER_TRANSITION = (*PER_SAVED_TRANSITION, "weight")
-PER_STATE = ("from_prior", "from_data")
-INDICES = ("first", "known", "room", "successor")
 #: Number of scalars in the state of the sampler, besides Q and M.
 SCALARS = 7
+LANES = kernels.gibbs.LANES
 
 
 class Entry(NamedTuple):
@@ -74,16 +70,22 @@ class Ledger(Saved):
         names = [] if states is None else list(Names("state", states))
         self.declared = states is not None
         self.places: dict[Any, int] = {}
-        #: How many entries for transitions are reserved for pairs.
+        #: How many entries for transitions are reserved for blocks.
         self._used = 0
-        columns: dict[str, Any] = dict.fromkeys(PER_PAIR + PER_TRANSITION + PER_STATE, np.zeros(0))
-        columns |= dict.fromkeys(INDICES, np.zeros(0, np.uint64))
-        prior_numbers = np.array([*prior, float(len(names))])
-        self.evidence = kernels.gibbs.Evidence(prior=prior_numbers, **columns)
+        self._blocks = (len(self.actions) + LANES - 1) // LANES  # of a state
+        self.evidence = kernels.gibbs.Evidence(
+            prior=np.array([*prior, float(len(names))]),
+            pairs=np.zeros((0, 7)),
+            blocks=np.zeros((0, 3), np.uint64),
+            successor=np.zeros(0, np.uint64),
+            weight=np.zeros((0, LANES)),
+            rewards=np.zeros((0, 3 * LANES)),
+            inflow=np.zeros((0, 2)),
+        )
         scalars = np.zeros(SCALARS)
         scalars[kernels.gibbs.SIGMA] = 1.0
         self.chain = kernels.gibbs.Chain(np.zeros((0, len(self.actions))), np.zeros(0), scalars)
-        self._enlarge(FIRST_STATES, FIRST_STATES * len(self.actions) * FIRST_ROOM)
+        self._enlarge(FIRST_STATES, FIRST_STATES * self._blocks * FIRST_ROOM)
         for x in names:
             self.add_state(x, 0.0, self.available(x))
 
@@ -91,31 +93,34 @@ class Ledger(Saved):
 
     def _enlarge(self, states: int, pool: int) -> None:
         """Enlarge the arrays to `states` states and `pool` transitions; new entries are 0."""
-        pairs = states * len(self.actions)
-        sizes = dict.fromkeys(PER_PAIR, pairs) | dict.fromkeys(PER_TRANSITION, pool)
-        sizes |= dict.fromkeys(PER_STATE, states)
-        self.evidence = self.evidence._replace(
-            **{name: _extended(getattr(self.evidence, name), n) for name, n in sizes.items()}
+        e, c = self.evidence, self.chain
+        self.evidence = kernels.gibbs.Evidence(
+            prior=e.prior,
+            pairs=_extended(e.pairs, states * len(self.actions)),
+            blocks=_extended(e.blocks, states * self._blocks),
+            successor=_extended(e.successor, pool),
+            weight=_extended(e.weight, pool),
+            rewards=_extended(e.rewards, pool),
+            inflow=_extended(e.inflow, states),
         )
-        Q, M = _extended(self.chain.Q, states), _extended(self.chain.M, states)
-        self.chain = self.chain._replace(Q=Q, M=M)
+        self.chain = c._replace(Q=_extended(c.Q, states), M=_extended(c.M, states))
 
     def _reserve(self, room: int) -> int:
         """Reserve entries for `room` transitions and return the first index."""
-        while self._used + room > self.evidence.successor.size:
-            self._enlarge(self.chain.M.size, 2 * self.evidence.successor.size)
-        self._used += room
-        return self._used - room
+        needed, pool = self._used + room, self.evidence.successor.size
+        if needed > pool:
+            self._enlarge(self.chain.M.size, max(needed, 2 * pool))
+        self._used = needed
+        return needed - room
 
-    def make_room(self, i: int, room: int) -> None:
-        """Move the transitions of pair i to a new block with space for `room` transitions."""
+    def make_room(self, b: int, room: int) -> None:
+        """Move the transitions of block b to a new place with space for `room` transitions."""
         first = self._reserve(room)
         e = self.evidence
-        old, count = int(e.first[i]), int(e.known[i])
-        for name in PER_TRANSITION:
-            column = getattr(e, name)
-            column[first : first + count] = column[old : old + count]
-        e.first[i], e.room[i] = first, room
+        old, size, _ = e.blocks[b].tolist()
+        for column in (e.successor, e.weight, e.rewards):
+            column[first : first + size] = column[old : old + size]
+        e.blocks[b] = first, size, room
 
     # -- states and their actions ------------------------------------------------------------------
 
@@ -136,7 +141,8 @@ class Ledger(Saved):
         """Return an array [a]: whether action a is available in state x, which may be unknown."""
         place, actions = self.place(x), len(self.actions)
         if place is not None:  # n is -1 for unavailable actions, see `add_state`
-            return np.asarray(self.evidence.n[place * actions : (place + 1) * actions] >= 0.0)
+            n = self.evidence.pairs[place * actions : (place + 1) * actions, kernels.gibbs.N]
+            return np.asarray(n >= 0.0)
         if self.allowed is None:
             return np.ones(actions, bool)
         row = np.zeros(actions, bool)
@@ -159,7 +165,7 @@ class Ledger(Saved):
 
     def has_action(self) -> BoolArray:
         """Return an array [x, a]: whether action a is available in state x; n = -1 if not."""
-        n = self.evidence.n[: len(self) * len(self.actions)]
+        n = self.evidence.pairs[: len(self) * len(self.actions), kernels.gibbs.N]
         return np.asarray(n.reshape(len(self), len(self.actions)) >= 0.0)
 
     def add_state(self, x: Any, level: float, available: BoolArray) -> int:
@@ -167,11 +173,10 @@ class Ledger(Saved):
         if len(self) == self.chain.M.size:
             self._enlarge(2 * len(self), self.evidence.successor.size)
         place, actions = len(self), len(self.actions)
-        first = self._reserve(actions * FIRST_ROOM)
-        for a in range(actions):
-            i = place * actions + a
-            self.evidence.first[i], self.evidence.room[i] = first + a * FIRST_ROOM, FIRST_ROOM
-            self.evidence.n[i] = 0.0 if available[a] else -1.0
+        for b in range(place * self._blocks, (place + 1) * self._blocks):
+            self.evidence.blocks[b] = self._reserve(FIRST_ROOM), 0, FIRST_ROOM
+        pairs = slice(place * actions, (place + 1) * actions)
+        self.evidence.pairs[pairs, kernels.gibbs.N] = np.where(available, 0.0, -1.0)
         self.places[x.item() if isinstance(x, np.generic) else x] = place
         kernels.gibbs.add_state(self.evidence, self.chain, place, level)
         return place
@@ -182,24 +187,40 @@ class Ledger(Saved):
         self, x: Any, a: Any, y: Any, total: float, n: float = 1.0, scatter: float = 0.0
     ) -> None:
         """Add n(x,a,y) += n, Σ r += total, Σ (r - r̄)² += scatter. An error changes nothing."""
-        column = self.action(a, x)
+        column, i_n = self.action(a, x), kernels.gibbs.N
+        try:
+            row_x, row_y = self.places.get(x), self.places.get(y)
+        except TypeError:  # a state is not hashable: `find` raises the error
+            row_x = row_y = None
+        if row_x is None or row_y is None:
+            row_x, row_y = self._add_states(x, a, y)
+        elif self.evidence.pairs.item(row_x * len(self.actions) + column, i_n) < 0.0:
+            raise self._unavailable(a, x)
+        learn, full = kernels.gibbs.learn, kernels.gibbs.FULL
+        while learn(self.evidence, self.chain, row_x, column, row_y, n, total, scatter) == full:
+            b = row_x * self._blocks + column // LANES
+            self.make_room(b, 2 * int(self.evidence.blocks[b, kernels.gibbs.ROOM]))
+
+    def _add_states(self, x: Any, a: Any, y: Any) -> tuple[int, int]:
+        """Add x and y unless they are known, and return their indices. An error changes nothing."""
         row_x = self.find(x, f"before action {a!r}")
         row_y = self.find(y, f"after action {a!r} in state {x!r}")
         available_in_x, available_in_y = self.available(x), self.available(y)
-        if not available_in_x[column]:
-            raise UnknownAction(
-                f"action {a!r} is not available in state {x!r}: choose from {self.actions_of(x)}"
-            )
+        if not available_in_x[self.action(a, x)]:
+            raise self._unavailable(a, x)
         if row_x is None:
             row_x = self.add_state(x, float(self.chain.M[0]), available_in_x)  # as the first state
             row_y = self.place(y)  # y may be the new state x
         if row_y is None:
             # A new state starts with the value of its predecessor, until the next sweep.
             row_y = self.add_state(y, float(self.chain.M[row_x]), available_in_y)
-        i = row_x * len(self.actions) + column
-        learn, full = kernels.gibbs.learn, kernels.gibbs.FULL
-        while learn(self.evidence, self.chain, row_x, i, row_y, n, total, scatter) == full:
-            self.make_room(i, 2 * int(self.evidence.room[i]))
+        return row_x, row_y
+
+    def _unavailable(self, a: Any, x: Any) -> UnknownAction:
+        """Return the error for an action that state x does not offer."""
+        return UnknownAction(
+            f"action {a!r} is not available in state {x!r}: choose from {self.actions_of(x)}"
+        )
 
     def find(self, y: Any, where: str) -> int | None:
         """Return the index of state y, None if it is new; raise `BadEvidence` if it is invalid."""
@@ -214,57 +235,61 @@ class Ledger(Saved):
 
     def absorb(self, other: "Ledger") -> None:
         """Record every transition of the other ledger here."""
-        e = other.evidence
-        for entry, i, t in other._rows():
+        previous = -1
+        for entry, i in other._rows():
             # The scatter is stored per pair: add it with the first transition of the pair.
-            scatter = float(e.scatter[i]) if t == int(e.first[i]) else 0.0
+            scatter = 0.0 if i == previous else other.evidence.pairs.item(i, kernels.gibbs.SCATTER)
             self.record(*entry[:3], entry.total, entry.n, scatter)
+            previous = i
 
     # -- reading -----------------------------------------------------------------------------------
 
     @property
     def count(self) -> int:
         """Number of observed transitions."""
-        return int(self.evidence.from_data[: len(self)].sum())
+        return int(self.chain.scalars[kernels.gibbs.COUNT])
 
-    def _rows(self) -> Iterator[tuple[Entry, int, int]]:
-        """Yield every observed transition, the index of its pair, and its position."""
+    def _rows(self) -> Iterator[tuple[Entry, int]]:
+        """Yield every observed transition, and the index of its pair."""
         names, e = list(self.places), self.evidence
         for x, name in enumerate(names):
             for a, action in enumerate(self.actions):
-                i = x * len(self.actions) + a
-                for t in range(int(e.first[i]), int(e.first[i]) + int(e.known[i])):
-                    y = names[int(e.successor[t])]
-                    yield Entry(name, action, y, int(e.times[t]), float(e.rewards[t])), i, t
+                first, size, _ = e.blocks[x * self._blocks + a // LANES].tolist()
+                for t in range(first, first + size):
+                    n, total, _ = e.rewards[t, a % LANES :: LANES].tolist()
+                    if n:
+                        y = names[int(e.successor[t])]
+                        yield Entry(name, action, y, int(n), total), x * len(self.actions) + a
 
     def __iter__(self) -> Iterator[Entry]:
-        """Iterate over the observed transitions by state, action and time of first occurrence."""
-        return (entry for entry, _, _ in self._rows())
+        """Iterate over the observed transitions by state and action."""
+        return (entry for entry, _ in self._rows())
 
     # -- saving and loading ------------------------------------------------------------------------
 
     def save(self) -> Arrays:
         """Return the ledger as named arrays, without unused capacity."""
         size, e, c = len(self), self.evidence, self.chain
-        pairs = size * len(self.actions)
-        counts = e.known[:pairs].astype(np.int64)
-        # The transitions of all pairs in order, without the unused entries between them.
-        offsets = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
-        positions = np.repeat(e.first[:pairs].astype(np.int64), counts) + offsets
+        pairs, rows = size * len(self.actions), self._positions(e.blocks[: size * self._blocks])
         return {
             "states": pack(list(self.places), "the states"),
             "actions": pack(list(self.actions), "the actions"),
             "offered": self.has_action(),
-            "known": counts,
-            "r": e.r[:pairs].copy(),
-            "scatter": e.scatter[:pairs].copy(),
-            "successor": e.successor[positions].astype(np.int64),
-            "times": e.times[positions],
-            "rewards": e.rewards[positions],
+            "known": e.blocks[: size * self._blocks, kernels.gibbs.SIZE].astype(np.int64),
+            "r": e.pairs[:pairs, kernels.gibbs.R].copy(),
+            "scatter": e.pairs[:pairs, kernels.gibbs.SCATTER].copy(),
+            "successor": e.successor[rows].astype(np.int64),
+            "times": e.rewards[rows, kernels.gibbs.TIMES : kernels.gibbs.TOTAL],
+            "rewards": e.rewards[rows, kernels.gibbs.TOTAL : kernels.gibbs.MEAN],
             "sampler/Q": c.Q[:size].copy(),
             "sampler/M": c.M[:size].copy(),
             "sampler/scalars": c.scalars.copy(),
         }
+
+    def _positions(self, blocks: UIntArray) -> IntArray:
+        """Return the positions of the transitions of these blocks, without unused entries."""
+        first, size = blocks.astype(np.int64).T[:2]
+        return np.arange(size.sum()) + np.repeat(first - (np.cumsum(size) - size), size)
 
     def load(self, arrays: Arrays) -> None:
         """Restore what `save` returned, for a ledger with the same actions and prior.
@@ -292,28 +317,24 @@ class Ledger(Saved):
                     "the saved one"
                 )
             new.add_state(x, 0.0, row)
-        end = np.cumsum(arrays["known"])
-        for i, (first, last) in enumerate(zip(end - arrays["known"], end, strict=True)):
-            new._restore_pair(i, {name: arrays[name][first:last] for name in PER_SAVED_TRANSITION})
-        e, c = new.evidence, new.chain
-        e.r[: end.size], e.scatter[: end.size] = arrays["r"], arrays["scatter"]
-        kernels.gibbs.prepare(e, len(new), len(actions))
-        c.Q[: len(new)], c.M[: len(new)] = arrays["sampler/Q"], arrays["sampler/M"]
-        c.scalars[:] = arrays["sampler/scalars"]
-        self.places, self._used, self.evidence, self.chain = new.places, new._used, e, c
+        new._restore(arrays)
+        self.places, self._used = new.places, new._used
+        self.evidence, self.chain = new.evidence, new.chain
 
-    def _restore_pair(self, i: int, transitions: Arrays) -> None:
-        """Write the saved transitions of pair i, which has none yet."""
-        count = len(transitions["times"])
-        if count > self.evidence.room[i]:
-            self.make_room(i, count)
-        e = self.evidence
-        block = slice(int(e.first[i]), int(e.first[i]) + count)
-        for name, column in transitions.items():
-            getattr(e, name)[block] = column
-        e.known[i] = count
-        # n[i] is -1 if the state does not offer the action, otherwise 0: adding keeps the mark.
-        e.n[i] += transitions["times"].sum()
+    def _restore(self, arrays: Arrays) -> None:
+        """Write the saved transitions and the state of the sampler; the states are known."""
+        for b in np.flatnonzero(arrays["known"] > FIRST_ROOM):
+            self.make_room(b, int(arrays["known"][b]))
+        e, c, size = self.evidence, self.chain, len(self)
+        pairs, blocks = e.pairs[: size * len(self.actions)], e.blocks[: size * self._blocks]
+        blocks[:, kernels.gibbs.SIZE] = arrays["known"]
+        rows = self._positions(blocks)
+        e.successor[rows] = arrays["successor"]
+        e.rewards[rows, : kernels.gibbs.MEAN] = np.hstack([arrays["times"], arrays["rewards"]])
+        pairs[:, kernels.gibbs.R], pairs[:, kernels.gibbs.SCATTER] = arrays["r"], arrays["scatter"]
+        c.Q[:size], c.M[:size] = arrays["sampler/Q"], arrays["sampler/M"]
+        c.scalars[:] = arrays["sampler/scalars"]
+        kernels.gibbs.prepare(e, c, size)
 
 
 def _extended(array: Any, size: int) -> Any:
@@ -332,7 +353,7 @@ def _require_valid(arrays: Arrays, states: object, actions: int) -> None:
     size = len(states)
     table, pairs, transitions = (size, actions), (size * actions,), arrays["successor"].shape
     shapes: dict[str, tuple[int, ...]] = {
-        "r": pairs, "scatter": pairs, "times": transitions, "rewards": transitions,
+        "r": pairs, "scatter": pairs, "times": (*transitions, LANES), "rewards": (*transitions, LANES),
         "sampler/Q": table, "sampler/M": (size,), "sampler/scalars": (SCALARS,),
         "known": pairs, "successor": transitions, "offered": table,
     }  # fmt: skip
