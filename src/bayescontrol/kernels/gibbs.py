@@ -6,11 +6,11 @@
     prior A    every declared state is a successor of every pair: their λ0 are summed together, and
                `weight` is p n
 
-Stored for each pair (x,a): S = Σ_y λ, 1/√S and Σ_y λ μ; for each state y the inflow
+Stored for each pair (x,a): S = Σ_y λ, 1/√S, Σ_y λ μ/S and λ/S; for each state y the inflow
 Σ_{x,a} λ(x,a,y). If p is unknown, it is factored out, λ = λ0 + n, and sampled in the chain.
 
 The actions of a state often have the same successors. So the actions are divided into blocks of
-`LANES`; a block stores each successor once, and next to each other the λ of its actions:
+`LANES`; a block stores each successor once, and next to each other the λ/S of its actions:
 Σ_y λ(x,a,y) M(y) then reads M(y) once for all of them.
 
 The sum of the chain, Σ λ (μ - Q + M), is updated with the evidence, so that a partial sweep can
@@ -25,7 +25,7 @@ import numpy as np
 from bayescontrol._arrays import FloatArray, UIntArray
 from bayescontrol.kernels._jit import inlined, leaf
 from bayescontrol.kernels.mdp import MdpRun, respond
-from bayescontrol.kernels.random import gamma, normal
+from bayescontrol.kernels.random import gamma, next_normal, normal
 
 #: Results of `learn`: done; or unchanged, because the arrays have no space for the transition.
 LEARNED, FULL = 0, 1
@@ -35,8 +35,8 @@ LANES = 4
 #: Indices of `Evidence.prior`.
 MU0, LAMBDA0, UNIT, DECLARED = 0, 1, 2, 3
 #: Columns of `Evidence.pairs`: n(x,a), or -1 for an action that x does not offer; Σ r;
-#: Σ_y Σ (r - r̄(x,a,y))²; the number of known successors; S, 1/√S and Σ_y λ μ.
-N, R, SCATTER, KNOWN, S, SPREAD, PULL = 0, 1, 2, 3, 4, 5, 6
+#: Σ_y Σ (r - r̄(x,a,y))²; the number of known successors; S, 1/√S and Σ_y λ μ/S.
+N, R, SCATTER, KNOWN, S, SPREAD, MU = 0, 1, 2, 3, 4, 5, 6
 #: Columns of `Evidence.blocks`: the first transition, how many are known, and the space for them.
 FIRST, SIZE, ROOM = 0, 1, 2
 #: First columns of `Evidence.rewards`, each with one number per lane: n(x,a,y), Σ r and r̄.
@@ -59,8 +59,8 @@ class Evidence(NamedTuple):
     >>> from bayescontrol.mdp.gibbs import GibbsBelief
     >>> belief = GibbsBelief(actions=1)
     >>> belief.observe("x", 0, (2.5, "y"))
-    >>> [float(v) for v in belief.ledger.evidence.pairs[0, [N, R, S, PULL]]]
-    [1.0, 2.5, 2.0, 3.5]
+    >>> [float(v) for v in belief.ledger.evidence.pairs[0, [N, R, S, MU]]]
+    [1.0, 2.5, 2.0, 1.75]
     """
 
     #: [μ0, λ0, weight of an observation, number of declared states (0: prior B)]
@@ -69,9 +69,9 @@ class Evidence(NamedTuple):
     pairs: FloatArray
     #: Per block, see `FIRST`.
     blocks: UIntArray
-    #: Per transition of a block: y, and for each lane λ(x,a,y) and the rewards, see `TIMES`.
+    #: Per transition of a block: y, and for each lane λ(x,a,y)/S and the rewards, see `TIMES`.
     successor: UIntArray
-    weight: FloatArray
+    share: FloatArray
     rewards: FloatArray
     #: Per state y, see `FROM_PRIOR`.
     inflow: FloatArray
@@ -113,18 +113,22 @@ def _prior_of_transition(e: Evidence) -> float:
 
 
 @leaf
-def _prepare_pair(e: Evidence, i: int) -> float:
-    """Compute S, 1/√S and Σ_y λ μ of pair i from its sums; return its number of ξ with a prior.
+def _prepare_pair(e: Evidence, x: int, a: int, actions: int) -> float:
+    """Compute S, 1/√S, Σ_y λ μ/S and λ/S of a pair; return its number of ξ with a prior.
 
     All are 0 if x does not offer a.
     """
-    pair = e.pairs[i]
-    if not offers(e, i):
+    pair, block = e.pairs[x * actions + a], e.blocks[block_of(x, a, actions)]
+    if pair[N] < 0.0:
         return 0.0
     terms: float = e.prior[DECLARED] if e.prior[DECLARED] > 0.0 else max(pair[KNOWN], 1.0)
     pair[S] = e.prior[LAMBDA0] * terms + e.prior[UNIT] * pair[N]
     pair[SPREAD] = 1.0 / math.sqrt(pair[S])
-    pair[PULL] = e.prior[LAMBDA0] * e.prior[MU0] * terms + e.prior[UNIT] * pair[R]
+    pair[MU] = (e.prior[LAMBDA0] * e.prior[MU0] * terms + e.prior[UNIT] * pair[R]) / pair[S]
+    lambda0, lane = _prior_of_transition(e), a % LANES
+    for t in range(block[FIRST], block[FIRST] + block[SIZE]):
+        n = e.rewards[t, TIMES + lane]
+        e.share[t, lane] = (lambda0 * min(n, 1.0) + e.prior[UNIT] * n) / pair[S]
     return terms
 
 
@@ -154,7 +158,6 @@ def prepare(e: Evidence, c: Chain, states: int) -> None:
                 if n > 0.0:
                     known += 1.0
                     count += n
-                    e.weight[t, lane] = lambda0 + e.prior[UNIT] * n
                     e.rewards[t, MEAN + lane] = e.rewards[t, TOTAL + lane] / n
                     e.inflow[y, FROM_DATA] += n
                     if lambda0 > 0.0:
@@ -162,7 +165,7 @@ def prepare(e: Evidence, c: Chain, states: int) -> None:
             if offers(e, i):
                 e.pairs[i, N], e.pairs[i, KNOWN] = count, known
             c.scalars[COUNT] += count
-            c.scalars[TERMS] += _prepare_pair(e, i)
+            c.scalars[TERMS] += _prepare_pair(e, x, a, actions)
             if lambda0 > 0.0 and e.pairs[i, N] == 0.0:  # a pseudo-transition to x itself
                 e.inflow[x, FROM_PRIOR] += 1.0
 
@@ -183,8 +186,8 @@ def add_state(e: Evidence, c: Chain, x: int, level: float) -> None:
     actions = c.Q.shape[1]
     for a in range(actions):
         i = x * actions + a
-        c.scalars[TERMS] += _prepare_pair(e, i)
-        c.scalars[BALANCE] += e.pairs[i, PULL]
+        c.scalars[TERMS] += _prepare_pair(e, x, a, actions)
+        c.scalars[BALANCE] += e.pairs[i, S] * e.pairs[i, MU]
         c.Q[x, a] = level
         if offers(e, i) and e.prior[DECLARED] == 0.0:
             e.inflow[x, FROM_PRIOR] += 1.0
@@ -208,8 +211,8 @@ def learn(
     >>> [float(v) for v in e.pairs[0, [N, R, SCATTER]]]
     [2.0, 6.0, 0.5]
     """
-    i, lane = x * c.Q.shape[1] + a, a % LANES
-    pair, block = e.pairs[i], e.blocks[block_of(x, a, c.Q.shape[1])]
+    pair, lane = e.pairs[x * c.Q.shape[1] + a], a % LANES
+    block = e.blocks[block_of(x, a, c.Q.shape[1])]
     t, end = block[FIRST], block[FIRST] + block[SIZE]
     target = np.uint64(y)
     while t < end and e.successor[t] != target:
@@ -237,16 +240,14 @@ def learn(
     e.rewards[t, TIMES + lane] += n
     e.rewards[t, TOTAL + lane] += total
     e.rewards[t, MEAN + lane] = e.rewards[t, TOTAL + lane] / e.rewards[t, TIMES + lane]
-    e.weight[t, lane] = lambda0 + e.prior[UNIT] * e.rewards[t, TIMES + lane]
     e.inflow[y, FROM_DATA] += n
     c.scalars[COUNT] += n
     pair[N] += n
     pair[R] += total
     pair[SCATTER] += scatter
-    s_before, pull_before = pair[S], pair[PULL]
-    _prepare_pair(e, i)
-    c.scalars[BALANCE] += pair[PULL] - pull_before - (pair[S] - s_before) * c.Q[x, a]
-    c.scalars[BALANCE] += future_change
+    c.scalars[BALANCE] += future_change - pair[S] * (pair[MU] - c.Q[x, a])
+    _prepare_pair(e, x, a, c.Q.shape[1])
+    c.scalars[BALANCE] += pair[S] * (pair[MU] - c.Q[x, a])
     return LEARNED
 
 
@@ -293,19 +294,27 @@ def _pairs_of_a(e: Evidence, c: Chain) -> float:
     return c.scalars[TERMS] / e.prior[DECLARED] if e.prior[DECLARED] > 0.0 else 0.0
 
 
+@inlined
+def _inflow(e: Evidence, c: Chain, x: np.uint64) -> float:
+    """Return Σ_{x',a} λ(x',a,x)."""
+    inflow = e.prior[LAMBDA0] * e.inflow[x, FROM_PRIOR] + e.prior[UNIT] * e.inflow[x, FROM_DATA]
+    if e.prior[DECLARED] > 0.0:
+        inflow += e.prior[LAMBDA0] * _pairs_of_a(e, c)
+    return float(inflow)
+
+
 @leaf
 def _balance(e: Evidence, c: Chain, first: int, end: int) -> float:
     """Return the part of Σ λ (μ - Q + M) that has Q(x,·) and M(x), x = `first` … `end` - 1."""
     A = np.uint64(c.Q.shape[1])
-    i, total, from_all = np.uint64(first) * A, 0.0, e.prior[LAMBDA0] * _pairs_of_a(e, c)
+    i, balance = np.uint64(first) * A, 0.0
     for x in range(np.uint64(first), np.uint64(end)):
-        inflow = e.prior[LAMBDA0] * e.inflow[x, FROM_PRIOR] + e.prior[UNIT] * e.inflow[x, FROM_DATA]
-        part = (inflow + from_all) * c.M[x]
+        outflow = 0.0
         for a in range(A):
-            part += e.pairs[i, PULL] - e.pairs[i, S] * c.Q[x, a]
+            outflow += e.pairs[i, S] * (c.Q[x, a] - e.pairs[i, MU])
             i += U1
-        total += part
-    return total
+        balance += _inflow(e, c, x) * c.M[x] - outflow
+    return balance
 
 
 @leaf
@@ -337,50 +346,71 @@ def draw_rho(e: Evidence, c: Chain, rng_state: UIntArray) -> None:
 
 
 @leaf
-def _draw_values(e: Evidence, c: Chain, first: int, end: int, rng_state: UIntArray) -> None:
-    """For each state x from `first` to `end` - 1: draw Q(x,·) given ρ and M, and compute M(x)."""
-    rho, sigma, lambda0 = c.scalars[RHO], c.scalars[SIGMA], e.prior[LAMBDA0]
+def _draw_noise(e: Evidence, c: Chain, first: int, end: int, rng_state: UIntArray) -> None:
+    """Set Q(x,a) to what does not depend on the M of other states, for all x of a sweep.
+
+    This is Σ_y λ μ/S - ρ + σ z/√S, z normal, and for an untried pair of prior B also M(x).
+    """
+    rho, sigma, is_b = c.scalars[RHO], c.scalars[SIGMA], e.prior[DECLARED] == 0.0
+    s0, s1, s2, s3 = rng_state[0], rng_state[1], rng_state[2], rng_state[3]
     A = np.uint64(c.Q.shape[1])  # unsigned, see U0
-    i, b = np.uint64(first) * A, np.uint64(block_of(first, 0, c.Q.shape[1]))
+    i = np.uint64(first) * A
     for x in range(np.uint64(first), np.uint64(end)):
-        # The prior's part of Σ_y λ(x,a,y) M(y), of every pair and of an untried one.
-        from_all, from_itself = 0.0, lambda0 * c.M[x]
-        if e.prior[DECLARED] > 0.0:
-            from_all, from_itself = lambda0 * c.scalars[LEVEL], 0.0
-        top = -math.inf
+        for a in range(A):
+            if offers(e, i):
+                z, s0, s1, s2, s3 = next_normal(rng_state, s0, s1, s2, s3)
+                q = e.pairs[i, MU] - rho + sigma * e.pairs[i, SPREAD] * z
+                if is_b and e.pairs[i, N] == 0.0:  # the pseudo-transition to x itself
+                    q += c.M[x]
+                c.Q[x, a] = q
+            i += U1
+    rng_state[0], rng_state[1], rng_state[2], rng_state[3] = s0, s1, s2, s3
+
+
+@leaf
+def _draw_values(e: Evidence, c: Chain, first: int, end: int, rng_state: UIntArray) -> float:
+    """For each state x from `first` to `end` - 1: draw Q(x,·) given ρ and M, and compute M(x).
+
+    Return the `_balance` of these states.
+    """
+    _draw_noise(e, c, first, end, rng_state)
+    A, is_a = np.uint64(c.Q.shape[1]), e.prior[DECLARED] > 0.0
+    i, b = np.uint64(first) * A, np.uint64(block_of(first, 0, c.Q.shape[1]))
+    balance = 0.0
+    for x in range(np.uint64(first), np.uint64(end)):
+        top, outflow = -math.inf, 0.0
         for start in range(U0, A, U_LANES):
-            # Σ_y λ(x,a,y) M(y) of the four actions of the block.
-            f0, f1, f2, f3 = from_all, from_all, from_all, from_all
+            # Σ_y λ(x,a,y) M(y)/S of the actions of the block.
+            f0, f1, f2, f3 = 0.0, 0.0, 0.0, 0.0
             for t in range(e.blocks[b, FIRST], e.blocks[b, FIRST] + e.blocks[b, SIZE]):
                 m = c.M[e.successor[t]]
-                f0 += e.weight[t, 0] * m
-                f1 += e.weight[t, 1] * m
-                f2 += e.weight[t, 2] * m
-                f3 += e.weight[t, 3] * m
+                f0 += e.share[t, 0] * m
+                f1 += e.share[t, 1] * m
+                f2 += e.share[t, 2] * m
+                f3 += e.share[t, 3] * m
             for a in range(start, min(start + U_LANES, A)):
-                n, spread = e.pairs[i, N], e.pairs[i, SPREAD]
-                if n >= 0.0:
-                    future = f0
-                    if n == 0.0:  # an untried pair has a pseudo-transition to x itself
-                        future += from_itself
-                    mean = (e.pairs[i, PULL] + future) * spread
-                    q = (mean + sigma * normal(rng_state)) * spread - rho
+                if offers(e, i):
+                    q = c.Q[x, a] + f0
+                    if is_a:
+                        q += e.prior[LAMBDA0] * c.scalars[LEVEL] / e.pairs[i, S]
                     c.Q[x, a] = q
                     top = max(top, q)
+                    outflow += e.pairs[i, S] * (q - e.pairs[i, MU])
                 f0, f1, f2 = f1, f2, f3
                 i += U1
             b += U1
-        if e.prior[DECLARED] > 0.0:
+        if is_a:
             c.scalars[LEVEL] += top - c.M[x]
         c.M[x] = top
+        balance += _inflow(e, c, x) * top - outflow
+    return balance
 
 
 @leaf
 def _redraw(e: Evidence, c: Chain, first: int, end: int, rng_state: UIntArray) -> None:
     """Draw the values of these states, and update Σ λ (μ - Q + M)."""
     before = _balance(e, c, first, end)
-    _draw_values(e, c, first, end, rng_state)
-    c.scalars[BALANCE] += _balance(e, c, first, end) - before
+    c.scalars[BALANCE] += _draw_values(e, c, first, end, rng_state) - before
 
 
 @leaf
@@ -448,11 +478,14 @@ def draw_precision(
                 squares += e.pairs[i, SCATTER]
                 if e.pairs[i, N] == 0.0:  # an untried pair has a pseudo-transition to x itself
                     prior_squares += (base - c.M[x] - mu0) ** 2
+                fit, prior_fit = 0.0, 0.0
                 for t in range(first, end):
                     n, mean = e.rewards[t, TIMES + a - start], e.rewards[t, MEAN + a - start]
                     xi = base - c.M[e.successor[t]]
-                    squares += n * (mean - xi) ** 2  # 0 if the pair has not led to y
-                    prior_squares += min(n, 1.0) * (xi - mu0) ** 2
+                    fit += n * (mean - xi) ** 2  # 0 if the pair has not led to y
+                    prior_fit += min(n, 1.0) * (xi - mu0) ** 2
+                squares += fit
+                prior_squares += prior_fit
                 i += U1
             b += U1
     if e.prior[DECLARED] > 0.0:
@@ -501,17 +534,17 @@ def draw_mode(
     """
     is_full = settings.partial == 0 or settings.partial >= states
     for _ in range(settings.sweeps):
-        first = int(c.scalars[CURSOR])
-        if first == 0:
+        first = 0 if is_full else int(c.scalars[CURSOR])
+        if first == 0 and (not is_full or e.prior[DECLARED] > 0.0):
             tally(e, c, states)
         draw_rho(e, c, rng_state)
         end = states if is_full else min(first + settings.partial, states)
-        if first == 0 and is_full:  # the next sweep computes the sum anew
-            _draw_values(e, c, first, end, rng_state)
+        if is_full:
+            c.scalars[BALANCE] = _draw_values(e, c, first, end, rng_state)
         else:
             _redraw(e, c, first, end, rng_state)
-        if x >= 0 and not first <= x < end:
-            _redraw(e, c, x, x + 1, rng_state)
+            if x >= 0 and not first <= x < end:
+                _redraw(e, c, x, x + 1, rng_state)
         c.scalars[CURSOR] = end
         if end == states:
             c.scalars[CURSOR] = 0.0

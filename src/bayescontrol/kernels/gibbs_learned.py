@@ -78,7 +78,7 @@ def pair_target(e: Evidence, c: Chain, x: int, a: int) -> tuple[float, float]:
     for t in range(block[FIRST], block[FIRST] + block[SIZE]):
         n = e.rewards[t, TIMES + lane]
         if n > 0.0:
-            lam, mean = e.weight[t, lane], e.rewards[t, MEAN + lane]
+            lam, mean = lambda0 + n, e.rewards[t, MEAN + lane]
             target = (lambda0 * mu0 + e.rewards[t, TOTAL + lane]) / lam + c.M[e.successor[t]]
             if math.isnan(origin):
                 origin = target

@@ -78,7 +78,7 @@ class Ledger(Saved):
             pairs=np.zeros((0, 7)),
             blocks=np.zeros((0, 3), np.uint64),
             successor=np.zeros(0, np.uint64),
-            weight=np.zeros((0, LANES)),
+            share=np.zeros((0, LANES)),
             rewards=np.zeros((0, 3 * LANES)),
             inflow=np.zeros((0, 2)),
         )
@@ -99,7 +99,7 @@ class Ledger(Saved):
             pairs=_extended(e.pairs, states * len(self.actions)),
             blocks=_extended(e.blocks, states * self._blocks),
             successor=_extended(e.successor, pool),
-            weight=_extended(e.weight, pool),
+            share=_extended(e.share, pool),
             rewards=_extended(e.rewards, pool),
             inflow=_extended(e.inflow, states),
         )
@@ -118,7 +118,7 @@ class Ledger(Saved):
         first = self._reserve(room)
         e = self.evidence
         old, size, _ = e.blocks[b].tolist()
-        for column in (e.successor, e.weight, e.rewards):
+        for column in (e.successor, e.share, e.rewards):
             column[first : first + size] = column[old : old + size]
         e.blocks[b] = first, size, room
 
