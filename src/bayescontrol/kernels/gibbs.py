@@ -10,8 +10,9 @@ Stored for each pair (x,a): S = Σ_y λ, 1/√S, Σ_y λ μ/S and λ/S; for each
 Σ_{x,a} λ(x,a,y). If p is unknown, it is factored out, λ = λ0 + n, and sampled in the chain.
 
 The actions of a state often have the same successors. So the actions are divided into blocks of
-`LANES`; a block stores each successor once, and next to each other the λ/S of its actions:
-Σ_y λ(x,a,y) M(y) then reads M(y) once for all of them.
+`LANES`. A block stores each successor once, with the λ/S of all its actions, so that the sums
+Σ_y λ(x,a,y) M(y)/S of its actions are computed together. The last block of a state is filled up
+with actions that the state does not offer; these have Q = `LOWEST`.
 
 The sum of the chain, Σ λ (μ - Q + M), is updated with the evidence, so that a partial sweep can
 draw ρ without summing over all transitions.
@@ -30,55 +31,60 @@ from bayescontrol.kernels.random import gamma, next_normal, normal
 #: Results of `learn`: done; or unchanged, because the arrays have no space for the transition.
 LEARNED, FULL = 0, 1
 
-#: The number of actions in a block; the last block of a state may have unused lanes.
+#: The number of actions in a block.
 LANES = 4
+#: Q of an action that its state does not offer: below every other, and its square is finite.
+LOWEST = -1e150
 #: Indices of `Evidence.prior`.
 MU0, LAMBDA0, UNIT, DECLARED = 0, 1, 2, 3
 #: Columns of `Evidence.pairs`: n(x,a), or -1 for an action that x does not offer; Σ r;
-#: Σ_y Σ (r - r̄(x,a,y))²; the number of known successors; S, 1/√S and Σ_y λ μ/S.
-N, R, SCATTER, KNOWN, S, SPREAD, MU = 0, 1, 2, 3, 4, 5, 6
+#: Σ_y Σ (r - r̄(x,a,y))²; the number of known successors; S, 1/√S, Σ_y λ μ/S; and the squares
+#: that do not depend on ξ, Σ_y n λ0/λ (r̄ - μ0)² + Σ (r - r̄)².
+N, R, SCATTER, KNOWN, S, SPREAD, MU, MISFIT = 0, 1, 2, 3, 4, 5, 6, 7
 #: Columns of `Evidence.blocks`: the first transition, how many are known, and the space for them.
 FIRST, SIZE, ROOM = 0, 1, 2
-#: First columns of `Evidence.rewards`, each with one number per lane: n(x,a,y), Σ r and r̄.
-TIMES, TOTAL, MEAN = 0, LANES, 2 * LANES
+#: Rows of `Evidence.rewards[t]`, each with one number per lane: n(x,a,y), Σ r and μ(x,a,y). Here
+#: and in `MISFIT` prior A counts as λ0 = 0, since its λ0 are not those of single transitions.
+TIMES, TOTAL, MEAN = 0, 1, 2
 #: Columns of `Evidence.inflow`: the number of pairs (x,a) with a prior for y, and n(·,·,y).
 FROM_PRIOR, FROM_DATA = 0, 1
 #: Indices of `Chain.scalars`: ρ, σ, the start of the next partial sweep, Σ λ (μ - Q + M), the
 #: number of ξ that have a prior, the number of observations, and Σ_y M(y), which prior A needs.
 RHO, SIGMA, CURSOR, BALANCE, TERMS, COUNT, LEVEL = 0, 1, 2, 3, 4, 5, 6
 # Unsigned indices: for signed ones Numba tests for negative values, which is slow.
-U0, U1, U_LANES = np.uint64(0), np.uint64(1), np.uint64(LANES)
+U0, U1, U2, U3, U4 = (np.uint64(n) for n in range(5))
 
 
 class Evidence(NamedTuple):
     """The observed transitions, and sums for the sweeps.
 
-    Pair i is x A + a for A actions. Block b is x ⌈A/LANES⌉ + a // LANES; t numbers the successors
-    of all blocks.
+    Action a is lane a % LANES of block a // LANES. t numbers the transitions of all blocks.
 
     >>> from bayescontrol.mdp.gibbs import GibbsBelief
     >>> belief = GibbsBelief(actions=1)
     >>> belief.observe("x", 0, (2.5, "y"))
-    >>> [float(v) for v in belief.ledger.evidence.pairs[0, [N, R, S, MU]]]
+    >>> [float(v) for v in belief.ledger.evidence.pairs[0, 0, [N, R, S, MU]]]
     [1.0, 2.5, 2.0, 1.75]
     """
 
     #: [μ0, λ0, weight of an observation, number of declared states (0: prior B)]
     prior: FloatArray
-    #: Per pair, see `N`.
+    #: [x, a, column], see `N`.
     pairs: FloatArray
-    #: Per block, see `FIRST`.
+    #: [x, block, column], see `FIRST`.
     blocks: UIntArray
-    #: Per transition of a block: y, and for each lane λ(x,a,y)/S and the rewards, see `TIMES`.
+    #: y[t], λ(x,a,y)/S [t, lane] and [t, row, lane], see `TIMES`.
     successor: UIntArray
     share: FloatArray
     rewards: FloatArray
-    #: Per state y, see `FROM_PRIOR`.
+    #: [y, column], see `FROM_PRIOR`.
     inflow: FloatArray
 
 
 class Chain(NamedTuple):
     """The state of the sampler: Q[x,a], M[x] = max_a Q[x,a], and [ρ, σ, …], see `RHO`.
+
+    Q has a column for each lane.
 
     >>> from bayescontrol.mdp.gibbs import GibbsBelief
     >>> GibbsBelief(actions=1).ledger.chain.scalars[:2]
@@ -91,19 +97,19 @@ class Chain(NamedTuple):
 
 
 @inlined
-def offers(e: Evidence, i: int | np.uint64) -> bool:
-    """Return whether the state of pair i offers its action."""
-    return bool(e.pairs[i, N] >= 0.0)
+def offers(e: Evidence, x: int | np.uint64, a: int | np.uint64) -> bool:
+    """Return whether state x offers action a."""
+    return bool(e.pairs[x, a, N] >= 0.0)
 
 
 @inlined
-def block_of(x: int, a: int, actions: int) -> int:
-    """Return the block of action a in state x.
+def block_and_lane(a: int | np.uint64) -> tuple[np.uint64, np.uint64]:
+    """Return the block of action a and its lane; unsigned, because signed divisions are slow.
 
-    >>> block_of(1, 4, 6)
-    3
+    >>> block_and_lane(6)
+    (1, 2)
     """
-    return x * ((actions + LANES - 1) // LANES) + a // LANES
+    return np.uint64(a) // U4, np.uint64(a) % U4
 
 
 @inlined
@@ -113,22 +119,28 @@ def _prior_of_transition(e: Evidence) -> float:
 
 
 @leaf
-def _prepare_pair(e: Evidence, x: int, a: int, actions: int) -> float:
-    """Compute S, 1/√S, Σ_y λ μ/S and λ/S of a pair; return its number of ξ with a prior.
+def _prepare_pair(e: Evidence, x: int, a: int) -> float:
+    """Compute what is derived from the sums of a pair; return its number of ξ with a prior.
 
-    All are 0 if x does not offer a.
+    All is 0 if x does not offer a.
     """
-    pair, block = e.pairs[x * actions + a], e.blocks[block_of(x, a, actions)]
-    if pair[N] < 0.0:
+    b, lane = block_and_lane(a)
+    pair, block = e.pairs[x, a], e.blocks[x, b]
+    if not offers(e, x, a):
         return 0.0
     terms: float = e.prior[DECLARED] if e.prior[DECLARED] > 0.0 else max(pair[KNOWN], 1.0)
     pair[S] = e.prior[LAMBDA0] * terms + e.prior[UNIT] * pair[N]
     pair[SPREAD] = 1.0 / math.sqrt(pair[S])
     pair[MU] = (e.prior[LAMBDA0] * e.prior[MU0] * terms + e.prior[UNIT] * pair[R]) / pair[S]
-    lambda0, lane = _prior_of_transition(e), a % LANES
+    pair[MISFIT] = pair[SCATTER]
+    lambda0, mu0, unit = _prior_of_transition(e), e.prior[MU0], e.prior[UNIT]
     for t in range(block[FIRST], block[FIRST] + block[SIZE]):
-        n = e.rewards[t, TIMES + lane]
-        e.share[t, lane] = (lambda0 * min(n, 1.0) + e.prior[UNIT] * n) / pair[S]
+        n, total = e.rewards[t, TIMES, lane], e.rewards[t, TOTAL, lane]
+        if n > 0.0:
+            lam = lambda0 + unit * n
+            e.share[t, lane] = lam / pair[S]
+            e.rewards[t, MEAN, lane] = (lambda0 * mu0 + unit * total) / lam
+            pair[MISFIT] += n * lambda0 / lam * (total / n - mu0) ** 2
     return terms
 
 
@@ -145,29 +157,29 @@ def prepare(e: Evidence, c: Chain, states: int) -> None:
     >>> e.inflow[:2, FROM_DATA]
     array([0., 1.])
     """
-    lambda0, actions = _prior_of_transition(e), c.Q.shape[1]
+    lambda0 = _prior_of_transition(e)
     c.scalars[TERMS], c.scalars[COUNT] = 0.0, 0.0
     for x in range(states):
         e.inflow[x, FROM_PRIOR], e.inflow[x, FROM_DATA] = 0.0, 0.0
     for x in range(states):
-        for a in range(actions):
-            i, block, lane = x * actions + a, e.blocks[block_of(x, a, actions)], a % LANES
+        for a in range(c.Q.shape[1]):
+            b, lane = block_and_lane(a)
+            block = e.blocks[x, b]
             known, count = 0.0, 0.0
             for t in range(block[FIRST], block[FIRST] + block[SIZE]):
-                n, y = e.rewards[t, TIMES + lane], e.successor[t]
+                n, y = e.rewards[t, TIMES, lane], e.successor[t]
                 if n > 0.0:
                     known += 1.0
                     count += n
-                    e.rewards[t, MEAN + lane] = e.rewards[t, TOTAL + lane] / n
                     e.inflow[y, FROM_DATA] += n
                     if lambda0 > 0.0:
                         e.inflow[y, FROM_PRIOR] += 1.0
-            if offers(e, i):
-                e.pairs[i, N], e.pairs[i, KNOWN] = count, known
+            if offers(e, x, a):
+                e.pairs[x, a, N], e.pairs[x, a, KNOWN] = count, known
+                if lambda0 > 0.0 and known == 0.0:  # a pseudo-transition to x itself
+                    e.inflow[x, FROM_PRIOR] += 1.0
             c.scalars[COUNT] += count
-            c.scalars[TERMS] += _prepare_pair(e, x, a, actions)
-            if lambda0 > 0.0 and e.pairs[i, N] == 0.0:  # a pseudo-transition to x itself
-                e.inflow[x, FROM_PRIOR] += 1.0
+            c.scalars[TERMS] += _prepare_pair(e, x, a)
 
 
 @leaf
@@ -183,18 +195,16 @@ def add_state(e: Evidence, c: Chain, x: int, level: float) -> None:
     >>> float(belief.ledger.chain.scalars[TERMS])
     4.0
     """
-    actions = c.Q.shape[1]
-    for a in range(actions):
-        i = x * actions + a
-        c.scalars[TERMS] += _prepare_pair(e, x, a, actions)
-        c.scalars[BALANCE] += e.pairs[i, S] * e.pairs[i, MU]
-        c.Q[x, a] = level
-        if offers(e, i) and e.prior[DECLARED] == 0.0:
+    for a in range(c.Q.shape[1]):
+        c.scalars[TERMS] += _prepare_pair(e, x, a)
+        c.scalars[BALANCE] += e.pairs[x, a, S] * e.pairs[x, a, MU]
+        c.Q[x, a] = level if offers(e, x, a) else LOWEST
+        if offers(e, x, a) and e.prior[DECLARED] == 0.0:
             e.inflow[x, FROM_PRIOR] += 1.0
     c.M[x] = level
 
 
-@leaf
+@inlined
 def learn(
     e: Evidence, c: Chain, x: int, a: int, y: int, n: float, total: float, scatter: float
 ) -> int:
@@ -208,11 +218,11 @@ def learn(
     >>> e, c = belief.ledger.evidence, belief.ledger.chain
     >>> learn(e, c, 0, 0, 1, 1.0, 3.5, 0.0) == LEARNED
     True
-    >>> [float(v) for v in e.pairs[0, [N, R, SCATTER]]]
+    >>> [float(v) for v in e.pairs[0, 0, [N, R, SCATTER]]]
     [2.0, 6.0, 0.5]
     """
-    pair, lane = e.pairs[x * c.Q.shape[1] + a], a % LANES
-    block = e.blocks[block_of(x, a, c.Q.shape[1])]
+    b, lane = block_and_lane(a)
+    pair, block = e.pairs[x, a], e.blocks[x, b]
     t, end = block[FIRST], block[FIRST] + block[SIZE]
     target = np.uint64(y)
     while t < end and e.successor[t] != target:
@@ -222,7 +232,7 @@ def learn(
             return FULL
         e.successor[t] = target
         block[SIZE] += U1
-    lambda0, known_times = _prior_of_transition(e), e.rewards[t, TIMES + lane]
+    lambda0, known_times = _prior_of_transition(e), e.rewards[t, TIMES, lane]
     future_change = e.prior[UNIT] * n * c.M[y]  # the change of Σ λ M
     if known_times == 0.0:  # the first transition from this pair to y
         if lambda0 > 0.0:
@@ -235,18 +245,17 @@ def learn(
             c.scalars[TERMS] += 1.0
         pair[KNOWN] += 1.0
     else:
-        gap = total / n - e.rewards[t, MEAN + lane]
+        gap = total / n - e.rewards[t, TOTAL, lane] / known_times
         scatter += gap * gap * (n * known_times / (n + known_times))
-    e.rewards[t, TIMES + lane] += n
-    e.rewards[t, TOTAL + lane] += total
-    e.rewards[t, MEAN + lane] = e.rewards[t, TOTAL + lane] / e.rewards[t, TIMES + lane]
+    e.rewards[t, TIMES, lane] += n
+    e.rewards[t, TOTAL, lane] += total
     e.inflow[y, FROM_DATA] += n
     c.scalars[COUNT] += n
     pair[N] += n
     pair[R] += total
     pair[SCATTER] += scatter
     c.scalars[BALANCE] += future_change - pair[S] * (pair[MU] - c.Q[x, a])
-    _prepare_pair(e, x, a, c.Q.shape[1])
+    _prepare_pair(e, x, a)
     c.scalars[BALANCE] += pair[S] * (pair[MU] - c.Q[x, a])
     return LEARNED
 
@@ -306,13 +315,11 @@ def _inflow(e: Evidence, c: Chain, x: np.uint64) -> float:
 @leaf
 def _balance(e: Evidence, c: Chain, first: int, end: int) -> float:
     """Return the part of Σ λ (μ - Q + M) that has Q(x,·) and M(x), x = `first` … `end` - 1."""
-    A = np.uint64(c.Q.shape[1])
-    i, balance = np.uint64(first) * A, 0.0
+    balance = 0.0
     for x in range(np.uint64(first), np.uint64(end)):
         outflow = 0.0
-        for a in range(A):
-            outflow += e.pairs[i, S] * (c.Q[x, a] - e.pairs[i, MU])
-            i += U1
+        for a in range(np.uint64(c.Q.shape[1])):
+            outflow += e.pairs[x, a, S] * (c.Q[x, a] - e.pairs[x, a, MU])
         balance += _inflow(e, c, x) * c.M[x] - outflow
     return balance
 
@@ -337,7 +344,7 @@ def tally(e: Evidence, c: Chain, states: int) -> None:
             c.scalars[LEVEL] += c.M[x]
 
 
-@leaf
+@inlined
 def draw_rho(e: Evidence, c: Chain, rng_state: UIntArray) -> None:
     """Draw ρ given all Q."""
     total = e.prior[LAMBDA0] * c.scalars[TERMS] + e.prior[UNIT] * c.scalars[COUNT]  # Σ λ
@@ -353,17 +360,14 @@ def _draw_noise(e: Evidence, c: Chain, first: int, end: int, rng_state: UIntArra
     """
     rho, sigma, is_b = c.scalars[RHO], c.scalars[SIGMA], e.prior[DECLARED] == 0.0
     s0, s1, s2, s3 = rng_state[0], rng_state[1], rng_state[2], rng_state[3]
-    A = np.uint64(c.Q.shape[1])  # unsigned, see U0
-    i = np.uint64(first) * A
     for x in range(np.uint64(first), np.uint64(end)):
-        for a in range(A):
-            if offers(e, i):
+        for a in range(np.uint64(c.Q.shape[1])):
+            if offers(e, x, a):
                 z, s0, s1, s2, s3 = next_normal(rng_state, s0, s1, s2, s3)
-                q = e.pairs[i, MU] - rho + sigma * e.pairs[i, SPREAD] * z
-                if is_b and e.pairs[i, N] == 0.0:  # the pseudo-transition to x itself
+                q = e.pairs[x, a, MU] - rho + sigma * e.pairs[x, a, SPREAD] * z
+                if is_b and e.pairs[x, a, N] == 0.0:  # the pseudo-transition to x itself
                     q += c.M[x]
                 c.Q[x, a] = q
-            i += U1
     rng_state[0], rng_state[1], rng_state[2], rng_state[3] = s0, s1, s2, s3
 
 
@@ -374,31 +378,26 @@ def _draw_values(e: Evidence, c: Chain, first: int, end: int, rng_state: UIntArr
     Return the `_balance` of these states.
     """
     _draw_noise(e, c, first, end, rng_state)
-    A, is_a = np.uint64(c.Q.shape[1]), e.prior[DECLARED] > 0.0
-    i, b = np.uint64(first) * A, np.uint64(block_of(first, 0, c.Q.shape[1]))
-    balance = 0.0
+    balance, is_a = 0.0, e.prior[DECLARED] > 0.0
     for x in range(np.uint64(first), np.uint64(end)):
-        top, outflow = -math.inf, 0.0
-        for start in range(U0, A, U_LANES):
-            # Σ_y λ(x,a,y) M(y)/S of the actions of the block.
-            f0, f1, f2, f3 = 0.0, 0.0, 0.0, 0.0
-            for t in range(e.blocks[b, FIRST], e.blocks[b, FIRST] + e.blocks[b, SIZE]):
+        top, outflow = LOWEST, 0.0
+        for a in range(U0, np.uint64(c.Q.shape[1]), U4):
+            if is_a:  # λ0 of all successors
+                for b in range(a, a + U4):
+                    c.Q[x, b] += e.prior[LAMBDA0] * c.scalars[LEVEL] * e.pairs[x, b, SPREAD] ** 2
+            # Q += Σ_y λ(x,a,y) M(y)/S, for the four actions of a block.
+            q0, q1, q2, q3 = c.Q[x, a], c.Q[x, a + U1], c.Q[x, a + U2], c.Q[x, a + U3]
+            block = e.blocks[x, a // U4]
+            for t in range(block[FIRST], block[FIRST] + block[SIZE]):
                 m = c.M[e.successor[t]]
-                f0 += e.share[t, 0] * m
-                f1 += e.share[t, 1] * m
-                f2 += e.share[t, 2] * m
-                f3 += e.share[t, 3] * m
-            for a in range(start, min(start + U_LANES, A)):
-                if offers(e, i):
-                    q = c.Q[x, a] + f0
-                    if is_a:
-                        q += e.prior[LAMBDA0] * c.scalars[LEVEL] / e.pairs[i, S]
-                    c.Q[x, a] = q
-                    top = max(top, q)
-                    outflow += e.pairs[i, S] * (q - e.pairs[i, MU])
-                f0, f1, f2 = f1, f2, f3
-                i += U1
-            b += U1
+                q0 += e.share[t, 0] * m
+                q1 += e.share[t, 1] * m
+                q2 += e.share[t, 2] * m
+                q3 += e.share[t, 3] * m
+            c.Q[x, a], c.Q[x, a + U1], c.Q[x, a + U2], c.Q[x, a + U3] = q0, q1, q2, q3
+            top = max(top, max(max(q0, q1), max(q2, q3)))
+            for b in range(a, a + U4):
+                outflow += e.pairs[x, b, S] * (c.Q[x, b] - e.pairs[x, b, MU])
         if is_a:
             c.scalars[LEVEL] += top - c.M[x]
         c.M[x] = top
@@ -413,7 +412,7 @@ def _redraw(e: Evidence, c: Chain, first: int, end: int, rng_state: UIntArray) -
     c.scalars[BALANCE] += _draw_values(e, c, first, end, rng_state) - before
 
 
-@leaf
+@inlined
 def recentre(c: Chain, states: int) -> None:
     """Subtract M(0) from all Q and M, which fixes the free constant of Q.
 
@@ -438,14 +437,16 @@ def _prior_squares(e: Evidence, c: Chain, states: int) -> float:
 
     The sum is computed as Σ_{x,a} [N (Q(x,a) + ρ - μ0 - M̄)² + Σ_y (M(y) - M̄)²].
     """
-    mean, scatter = c.scalars[LEVEL] / states, 0.0
+    mean, scatter = 0.0, 0.0
+    for y in range(np.uint64(states)):
+        mean += c.M[y] / states
     for y in range(np.uint64(states)):
         scatter += (c.M[y] - mean) ** 2
     squares: float = _pairs_of_a(e, c) * scatter
-    Q = c.Q.reshape(-1)
-    for i in range(np.uint64(states * c.Q.shape[1])):
-        if offers(e, i):
-            squares += states * (Q[i] + c.scalars[RHO] - e.prior[MU0] - mean) ** 2
+    for x in range(np.uint64(states)):
+        for a in range(np.uint64(c.Q.shape[1])):
+            if offers(e, x, a):
+                squares += states * (c.Q[x, a] + c.scalars[RHO] - e.prior[MU0] - mean) ** 2
     return squares
 
 
@@ -458,7 +459,7 @@ def draw_precision(
         p ~ Gamma(a0 + ½ (Σ n + #ξ), b0 + ½ Σ (r - ξ)² + ½ λ0 Σ (ξ - μ0)²)
 
     #ξ is the number of ξ that have a prior: those of observed and pseudo-transitions (prior B), or
-    all (prior A).
+    all (prior A). A transition adds λ (ξ - μ)² + n λ0/λ (r̄ - μ0)² + Σ (r - r̄)².
 
     >>> from bayescontrol.mdp.gibbs import GibbsBelief
     >>> from bayescontrol.seeding import Stream
@@ -467,53 +468,48 @@ def draw_precision(
     >>> round(float(ledger.chain.scalars[SIGMA]), 1)
     2.0
     """
-    squares, prior_squares, mu0 = 0.0, 0.0, e.prior[MU0]
-    A = np.uint64(c.Q.shape[1])
-    i, b = U0, U0
+    squares, is_b, rho = 0.0, e.prior[DECLARED] == 0.0, c.scalars[RHO]
     for x in range(np.uint64(states)):
-        for start in range(U0, A, U_LANES):
-            first, end = e.blocks[b, FIRST], e.blocks[b, FIRST] + e.blocks[b, SIZE]
-            for a in range(start, min(start + U_LANES, A)):
-                base = c.Q[x, a] + c.scalars[RHO]
-                squares += e.pairs[i, SCATTER]
-                if e.pairs[i, N] == 0.0:  # an untried pair has a pseudo-transition to x itself
-                    prior_squares += (base - c.M[x] - mu0) ** 2
-                fit, prior_fit = 0.0, 0.0
-                for t in range(first, end):
-                    n, mean = e.rewards[t, TIMES + a - start], e.rewards[t, MEAN + a - start]
-                    xi = base - c.M[e.successor[t]]
-                    fit += n * (mean - xi) ** 2  # 0 if the pair has not led to y
-                    prior_fit += min(n, 1.0) * (xi - mu0) ** 2
-                squares += fit
-                prior_squares += prior_fit
-                i += U1
-            b += U1
-    if e.prior[DECLARED] > 0.0:
-        prior_squares = _prior_squares(e, c, states)
-    squares += e.prior[LAMBDA0] * prior_squares
+        for a in range(U0, np.uint64(c.Q.shape[1]), U4):
+            # Σ_y λ/S (ξ - μ)², for the four actions of a block.
+            q0, q1, q2, q3 = c.Q[x, a], c.Q[x, a + U1], c.Q[x, a + U2], c.Q[x, a + U3]
+            f0, f1, f2, f3 = 0.0, 0.0, 0.0, 0.0
+            block = e.blocks[x, a // U4]
+            for t in range(block[FIRST], block[FIRST] + block[SIZE]):
+                shift = rho - c.M[e.successor[t]]  # ξ = Q + ρ - M(y)
+                f0 += e.share[t, 0] * (q0 + shift - e.rewards[t, MEAN, 0]) ** 2
+                f1 += e.share[t, 1] * (q1 + shift - e.rewards[t, MEAN, 1]) ** 2
+                f2 += e.share[t, 2] * (q2 + shift - e.rewards[t, MEAN, 2]) ** 2
+                f3 += e.share[t, 3] * (q3 + shift - e.rewards[t, MEAN, 3]) ** 2
+            for k in range(a, a + U4):
+                if is_b and e.pairs[x, k, N] == 0.0:  # the pseudo-transition to x itself
+                    f0 = (c.Q[x, k] + rho - c.M[x] - e.pairs[x, k, MU]) ** 2
+                squares += e.pairs[x, k, MISFIT] + e.pairs[x, k, S] * f0
+                f0, f1, f2 = f1, f2, f3
+    if not is_b:
+        squares += e.prior[LAMBDA0] * _prior_squares(e, c, states)
     shape = a0 + 0.5 * (c.scalars[COUNT] + c.scalars[TERMS])
     c.scalars[SIGMA] = math.sqrt((b0 + 0.5 * squares) / gamma(rng_state, shape))
 
 
 @leaf
-def best_action(e: Evidence, c: Chain, x: int) -> int:
-    """Return arg max_a Q(x,a) over the actions that x offers; the first one in case of a tie.
+def best_action(c: Chain, x: int) -> int:
+    """Return arg max_a Q(x,a); the first one in case of a tie.
 
     >>> from bayescontrol.mdp.gibbs import GibbsBelief
-    >>> ledger = GibbsBelief(actions=3, states=["x"], allowed=lambda x: [0, 2]).ledger
-    >>> ledger.chain.Q[0] = 1.0, 9.0, 2.0
-    >>> best_action(ledger.evidence, ledger.chain, 0)
-    2
+    >>> chain = GibbsBelief(actions=3, states=["x"]).ledger.chain
+    >>> chain.Q[0, :3] = 1.0, 9.0, 2.0
+    >>> best_action(chain, 0)
+    1
     """
-    actions = c.Q.shape[1]
-    best = -1
-    for a in range(actions):
-        if offers(e, x * actions + a) and (best < 0 or c.Q[x, a] > c.Q[x, best]):
+    best = 0
+    for a in range(1, c.Q.shape[1]):
+        if c.Q[x, a] > c.Q[x, best]:
             best = a
     return best
 
 
-@leaf
+@inlined
 def draw_mode(
     e: Evidence, c: Chain, settings: GibbsSettings, states: int, x: int, rng_state: UIntArray
 ) -> None:
@@ -591,13 +587,13 @@ def interact(
     (50, 0, 0)
     """
     tables, index_of, (p, q), actions, rows = run
-    A = c.Q.shape[1]
+    A = tables.first.size // index_of.size
     for s in range(t, actions.size):
         x = index_of[at]
         draw_mode(e, c, settings, known_states, x, p)
         if not math.isfinite(c.scalars[RHO]):
             return s, at, LOST
-        a = best_action(e, c, x)
+        a = best_action(c, x)
         actions[s] = a
         if tables.successor[tables.first[at * A + a]] < 0:  # see `mdp.Tables`
             return s, at, NOT_OFFERED

@@ -24,11 +24,25 @@ import numpy as np
 
 from bayescontrol._arrays import UIntArray
 from bayescontrol.kernels import gibbs
-from bayescontrol.kernels._jit import leaf
+from bayescontrol.kernels._jit import inlined, leaf
 from bayescontrol.kernels.gibbs import (
-    FIRST, LAMBDA0, LANES, MEAN, MU0, N, RHO, SCATTER, SIGMA, SIZE, SPREAD, TIMES, TOTAL,
-    Chain, Evidence,
-)  # fmt: skip
+    FIRST,
+    MEAN,
+    MISFIT,
+    MU,
+    MU0,
+    RHO,
+    SCATTER,
+    SIGMA,
+    SIZE,
+    SPREAD,
+    TIMES,
+    TOTAL,
+    Chain,
+    Evidence,
+    N,
+    S,
+)
 from bayescontrol.kernels.random import gamma, normal
 
 #: The least level of the noise, as a variance in units of s².
@@ -47,18 +61,20 @@ def reward_scale(e: Evidence, c: Chain, states: int) -> tuple[float, float]:
     (4.0, 17.0)
     """
     low, high, scatter = 0.0, 0.0, 0.0
-    for i in range(np.uint64(states * c.Q.shape[1])):
-        scatter += e.pairs[i, SCATTER]
-    for b in range(np.uint64(gibbs.block_of(states, 0, c.Q.shape[1]))):
-        for t in range(e.blocks[b, FIRST], e.blocks[b, FIRST] + e.blocks[b, SIZE]):
-            for lane in range(LANES):  # the mean is 0 for a pair that has not led to y
-                mean = e.rewards[t, MEAN + lane]
-                low, high = min(low, mean), max(high, mean)
+    for x in range(np.uint64(states)):
+        for a in range(np.uint64(c.Q.shape[1])):
+            scatter += e.pairs[x, a, SCATTER]
+            b, lane = gibbs.block_and_lane(a)
+            block = e.blocks[x, b]
+            for t in range(block[FIRST], block[FIRST] + block[SIZE]):
+                if e.rewards[t, TIMES, lane] > 0.0:
+                    mean = e.rewards[t, TOTAL, lane] / e.rewards[t, TIMES, lane]
+                    low, high = min(low, mean), max(high, mean)
     square = (high - low) ** 2 + scatter / max(c.scalars[gibbs.COUNT], 1.0)
     return high, square if square > 0.0 else 1.0
 
 
-@leaf
+@inlined
 def pair_target(e: Evidence, c: Chain, x: int, a: int) -> tuple[float, float]:
     """Return T̄ and SS of action a in state x; an untried pair has T̄ = μ0 + M(x) and SS = 0.
 
@@ -68,28 +84,20 @@ def pair_target(e: Evidence, c: Chain, x: int, a: int) -> tuple[float, float]:
     >>> pair_target(belief.ledger.evidence, belief.ledger.chain, 0, 0)
     (2.0, 2.0)
     """
-    mu0, lambda0 = e.prior[MU0], e.prior[LAMBDA0]
-    pair, lane = e.pairs[x * c.Q.shape[1] + a], np.uint64(a % LANES)
-    block = e.blocks[gibbs.block_of(x, a, c.Q.shape[1])]
+    b, lane = gibbs.block_and_lane(a)
+    pair, block = e.pairs[x, a], e.blocks[x, b]
     if pair[N] == 0.0:
-        return mu0 + c.M[x], 0.0
-    # Squares are summed relative to the first target, which is close to the others.
-    origin, total, squares, ss = math.nan, 0.0, 0.0, pair[SCATTER]
+        return e.prior[MU0] + c.M[x], 0.0
+    target, squares = pair[MU], 0.0
     for t in range(block[FIRST], block[FIRST] + block[SIZE]):
-        n = e.rewards[t, TIMES + lane]
-        if n > 0.0:
-            lam, mean = lambda0 + n, e.rewards[t, MEAN + lane]
-            target = (lambda0 * mu0 + e.rewards[t, TOTAL + lane]) / lam + c.M[e.successor[t]]
-            if math.isnan(origin):
-                origin = target
-            total += lam * (target - origin)
-            squares += lam * (target - origin) ** 2
-            ss += n * lambda0 / lam * (mean - mu0) ** 2
-    shift = total / pair[gibbs.S]
-    return origin + shift, ss + max(squares - total * shift, 0.0)
+        target += e.share[t, lane] * c.M[e.successor[t]]
+    for t in range(block[FIRST], block[FIRST] + block[SIZE]):
+        T = e.rewards[t, MEAN, lane] + c.M[e.successor[t]]
+        squares += e.share[t, lane] * (T - target) ** 2
+    return target, pair[MISFIT] + pair[S] * squares
 
 
-@leaf
+@inlined
 def draw_pair(
     e: Evidence, c: Chain, x: int, a: int, level: float, limit: float, rng_state: UIntArray
 ) -> float:
@@ -102,7 +110,7 @@ def draw_pair(
     True
     """
     target, ss = pair_target(e, c, x, a)
-    pair = e.pairs[x * c.Q.shape[1] + a]
+    pair = e.pairs[x, a]
     variance = min((level + 0.5 * ss) / gamma(rng_state, 1.0 + 0.5 * pair[N]), limit)
     spread = pair[SPREAD] if pair[N] > 0.0 else 1.0  # an untried pair has the variance σ²(x,a)
     return target + math.sqrt(variance) * spread * normal(rng_state)
@@ -120,7 +128,6 @@ def sweep(e: Evidence, c: Chain, states: int, optimism: float, rng_state: UIntAr
     >>> abs(belief.rho - 2.5) < 5
     True
     """
-    actions = c.Q.shape[1]
     high, scale = reward_scale(e, c, states)
     if e.prior[MU0] != optimism * high:
         e.prior[MU0] = optimism * high
@@ -130,10 +137,10 @@ def sweep(e: Evidence, c: Chain, states: int, optimism: float, rng_state: UIntAr
     gibbs.tally(e, c, states)
     gibbs.draw_rho(e, c, rng_state)
     level = c.scalars[SIGMA] ** 2
-    for x in range(states):
+    for x in range(np.uint64(states)):
         top = -math.inf
-        for a in range(actions):
-            if gibbs.offers(e, x * actions + a):
+        for a in range(np.uint64(c.Q.shape[1])):
+            if gibbs.offers(e, x, a):
                 c.Q[x, a] = draw_pair(e, c, x, a, level, scale, rng_state) - c.scalars[RHO]
                 top = max(top, c.Q[x, a])
         c.M[x] = top

@@ -218,7 +218,9 @@ class GibbsBelief(Saved):
     def sample(self, rng: StreamLike) -> QValues:
         """Draw a mode (Q, ρ): run the sweeps of one draw."""
         self._draw(-1, rng)  # -1: there is no current state
-        Q = np.where(self.ledger.has_action(), self.ledger.chain.Q[: len(self.ledger)], -np.inf)
+        ledger = self.ledger
+        Q = ledger.chain.Q[: len(ledger), : len(ledger.actions)]
+        Q = np.where(ledger.has_action(), Q, -np.inf)
         self._last = self._mode(Q, self.rho)
         return self._last
 
@@ -231,7 +233,7 @@ class GibbsBelief(Saved):
         self._draw(-1 if place is None else place, rng)
         if place is None:
             return choices[require_stream(rng).integers(len(choices))]
-        return ledger.actions[kernels.gibbs.best_action(ledger.evidence, ledger.chain, place)]
+        return ledger.actions[kernels.gibbs.best_action(ledger.chain, place)]
 
     def _draw(self, x: int, rng: StreamLike) -> None:
         """Run the sweeps of one draw; x is the index of the current state, -1 for none."""

@@ -31,7 +31,6 @@ from bayescontrol.errors import BadEvidence, IncompatibleState, InvalidTable, Un
 FIRST_STATES, FIRST_ROOM = 8, 4
 #: Number of scalars in the state of the sampler, besides Q and M.
 SCALARS = 7
-LANES = kernels.gibbs.LANES
 
 
 class Entry(NamedTuple):
@@ -72,20 +71,21 @@ class Ledger(Saved):
         self.places: dict[Any, int] = {}
         #: How many entries for transitions are reserved for blocks.
         self._used = 0
-        self._blocks = (len(self.actions) + LANES - 1) // LANES  # of a state
+        lanes = kernels.gibbs.LANES
+        blocks = (len(self.actions) + lanes - 1) // lanes
         self.evidence = kernels.gibbs.Evidence(
             prior=np.array([*prior, float(len(names))]),
-            pairs=np.zeros((0, 7)),
-            blocks=np.zeros((0, 3), np.uint64),
+            pairs=np.zeros((0, blocks * lanes, 8)),
+            blocks=np.zeros((0, blocks, 3), np.uint64),
             successor=np.zeros(0, np.uint64),
-            share=np.zeros((0, LANES)),
-            rewards=np.zeros((0, 3 * LANES)),
+            share=np.zeros((0, lanes)),
+            rewards=np.zeros((0, 3, lanes)),
             inflow=np.zeros((0, 2)),
         )
         scalars = np.zeros(SCALARS)
         scalars[kernels.gibbs.SIGMA] = 1.0
-        self.chain = kernels.gibbs.Chain(np.zeros((0, len(self.actions))), np.zeros(0), scalars)
-        self._enlarge(FIRST_STATES, FIRST_STATES * self._blocks * FIRST_ROOM)
+        self.chain = kernels.gibbs.Chain(np.zeros((0, blocks * lanes)), np.zeros(0), scalars)
+        self._enlarge(FIRST_STATES, FIRST_STATES * blocks * FIRST_ROOM)
         for x in names:
             self.add_state(x, 0.0, self.available(x))
 
@@ -94,14 +94,10 @@ class Ledger(Saved):
     def _enlarge(self, states: int, pool: int) -> None:
         """Enlarge the arrays to `states` states and `pool` transitions; new entries are 0."""
         e, c = self.evidence, self.chain
-        self.evidence = kernels.gibbs.Evidence(
-            prior=e.prior,
-            pairs=_extended(e.pairs, states * len(self.actions)),
-            blocks=_extended(e.blocks, states * self._blocks),
-            successor=_extended(e.successor, pool),
-            share=_extended(e.share, pool),
-            rewards=_extended(e.rewards, pool),
-            inflow=_extended(e.inflow, states),
+        per_state, per_transition = ("pairs", "blocks", "inflow"), ("successor", "share", "rewards")
+        sizes = dict.fromkeys(per_state, states) | dict.fromkeys(per_transition, pool)
+        self.evidence = e._replace(
+            **{name: _extended(getattr(e, name), n) for name, n in sizes.items()}
         )
         self.chain = c._replace(Q=_extended(c.Q, states), M=_extended(c.M, states))
 
@@ -113,14 +109,14 @@ class Ledger(Saved):
         self._used = needed
         return needed - room
 
-    def make_room(self, b: int, room: int) -> None:
-        """Move the transitions of block b to a new place with space for `room` transitions."""
+    def make_room(self, x: int, block: int, room: int) -> None:
+        """Move the transitions of a block to a new place with space for `room` transitions."""
         first = self._reserve(room)
         e = self.evidence
-        old, size, _ = e.blocks[b].tolist()
+        old, size, _ = e.blocks[x, block].tolist()
         for column in (e.successor, e.share, e.rewards):
             column[first : first + size] = column[old : old + size]
-        e.blocks[b] = first, size, room
+        e.blocks[x, block] = first, size, room
 
     # -- states and their actions ------------------------------------------------------------------
 
@@ -141,8 +137,7 @@ class Ledger(Saved):
         """Return an array [a]: whether action a is available in state x, which may be unknown."""
         place, actions = self.place(x), len(self.actions)
         if place is not None:  # n is -1 for unavailable actions, see `add_state`
-            n = self.evidence.pairs[place * actions : (place + 1) * actions, kernels.gibbs.N]
-            return np.asarray(n >= 0.0)
+            return self.has_action()[place]
         if self.allowed is None:
             return np.ones(actions, bool)
         row = np.zeros(actions, bool)
@@ -165,18 +160,18 @@ class Ledger(Saved):
 
     def has_action(self) -> BoolArray:
         """Return an array [x, a]: whether action a is available in state x; n = -1 if not."""
-        n = self.evidence.pairs[: len(self) * len(self.actions), kernels.gibbs.N]
-        return np.asarray(n.reshape(len(self), len(self.actions)) >= 0.0)
+        n = self.evidence.pairs[: len(self), : len(self.actions), kernels.gibbs.N]
+        return np.asarray(n >= 0.0)
 
     def add_state(self, x: Any, level: float, available: BoolArray) -> int:
         """Add the unknown state x with these actions and the initial Q-value `level`."""
         if len(self) == self.chain.M.size:
             self._enlarge(2 * len(self), self.evidence.successor.size)
-        place, actions = len(self), len(self.actions)
-        for b in range(place * self._blocks, (place + 1) * self._blocks):
-            self.evidence.blocks[b] = self._reserve(FIRST_ROOM), 0, FIRST_ROOM
-        pairs = slice(place * actions, (place + 1) * actions)
-        self.evidence.pairs[pairs, kernels.gibbs.N] = np.where(available, 0.0, -1.0)
+        place, blocks = len(self), self.evidence.blocks.shape[1]
+        for b in range(blocks):
+            self.evidence.blocks[place, b] = self._reserve(FIRST_ROOM), 0, FIRST_ROOM
+        n = self.evidence.pairs[place, :, kernels.gibbs.N]
+        n[:], n[np.flatnonzero(available)] = -1.0, 0.0
         self.places[x.item() if isinstance(x, np.generic) else x] = place
         kernels.gibbs.add_state(self.evidence, self.chain, place, level)
         return place
@@ -187,19 +182,20 @@ class Ledger(Saved):
         self, x: Any, a: Any, y: Any, total: float, n: float = 1.0, scatter: float = 0.0
     ) -> None:
         """Add n(x,a,y) += n, Σ r += total, Σ (r - r̄)² += scatter. An error changes nothing."""
-        column, i_n = self.action(a, x), kernels.gibbs.N
+        column = self.action(a, x)
         try:
             row_x, row_y = self.places.get(x), self.places.get(y)
         except TypeError:  # a state is not hashable: `find` raises the error
             row_x = row_y = None
         if row_x is None or row_y is None:
             row_x, row_y = self._add_states(x, a, y)
-        elif self.evidence.pairs.item(row_x * len(self.actions) + column, i_n) < 0.0:
+        elif self.evidence.pairs.item(row_x, column, kernels.gibbs.N) < 0.0:
             raise self._unavailable(a, x)
         learn, full = kernels.gibbs.learn, kernels.gibbs.FULL
         while learn(self.evidence, self.chain, row_x, column, row_y, n, total, scatter) == full:
-            b = row_x * self._blocks + column // LANES
-            self.make_room(b, 2 * int(self.evidence.blocks[b, kernels.gibbs.ROOM]))
+            block = column // kernels.gibbs.LANES
+            room = self.evidence.blocks.item(row_x, block, kernels.gibbs.ROOM)
+            self.make_room(row_x, block, 2 * room)
 
     def _add_states(self, x: Any, a: Any, y: Any) -> tuple[int, int]:
         """Add x and y unless they are known, and return their indices. An error changes nothing."""
@@ -235,12 +231,10 @@ class Ledger(Saved):
 
     def absorb(self, other: "Ledger") -> None:
         """Record every transition of the other ledger here."""
-        previous = -1
-        for entry, i in other._rows():
-            # The scatter is stored per pair: add it with the first transition of the pair.
-            scatter = 0.0 if i == previous else other.evidence.pairs.item(i, kernels.gibbs.SCATTER)
-            self.record(*entry[:3], entry.total, entry.n, scatter)
-            previous = i
+        scatter = other.evidence.pairs[..., kernels.gibbs.SCATTER].copy()
+        for entry, pair in other._rows():
+            self.record(*entry[:3], entry.total, entry.n, scatter.item(pair))
+            scatter[pair] = 0.0  # of all transitions of the pair: it has been added
 
     # -- reading -----------------------------------------------------------------------------------
 
@@ -249,17 +243,16 @@ class Ledger(Saved):
         """Number of observed transitions."""
         return int(self.chain.scalars[kernels.gibbs.COUNT])
 
-    def _rows(self) -> Iterator[tuple[Entry, int]]:
-        """Yield every observed transition, and the index of its pair."""
-        names, e = list(self.places), self.evidence
+    def _rows(self) -> Iterator[tuple[Entry, tuple[int, int]]]:
+        """Yield every observed transition, and the indices of its state and action."""
+        names, e, lanes = list(self.places), self.evidence, kernels.gibbs.LANES
         for x, name in enumerate(names):
             for a, action in enumerate(self.actions):
-                first, size, _ = e.blocks[x * self._blocks + a // LANES].tolist()
+                first, size, _ = e.blocks[x, a // lanes].tolist()
                 for t in range(first, first + size):
-                    n, total, _ = e.rewards[t, a % LANES :: LANES].tolist()
+                    n, total, _ = e.rewards[t, :, a % lanes].tolist()
                     if n:
-                        y = names[int(e.successor[t])]
-                        yield Entry(name, action, y, int(n), total), x * len(self.actions) + a
+                        yield Entry(name, action, names[int(e.successor[t])], int(n), total), (x, a)
 
     def __iter__(self) -> Iterator[Entry]:
         """Iterate over the observed transitions by state and action."""
@@ -269,27 +262,24 @@ class Ledger(Saved):
 
     def save(self) -> Arrays:
         """Return the ledger as named arrays, without unused capacity."""
-        size, e, c = len(self), self.evidence, self.chain
-        pairs, rows = size * len(self.actions), self._positions(e.blocks[: size * self._blocks])
+        e, c, size, A = self.evidence, self.chain, len(self), len(self.actions)
+        rows = _positions(e.blocks[:size])
+        times, totals, _ = e.rewards[rows].swapaxes(0, 1)
         return {
             "states": pack(list(self.places), "the states"),
             "actions": pack(list(self.actions), "the actions"),
             "offered": self.has_action(),
-            "known": e.blocks[: size * self._blocks, kernels.gibbs.SIZE].astype(np.int64),
-            "r": e.pairs[:pairs, kernels.gibbs.R].copy(),
-            "scatter": e.pairs[:pairs, kernels.gibbs.SCATTER].copy(),
+            "known": e.blocks[:size, :, kernels.gibbs.SIZE].astype(np.int64),
+            "r": e.pairs[:size, :A, kernels.gibbs.R].copy(),
+            "scatter": e.pairs[:size, :A, kernels.gibbs.SCATTER].copy(),
             "successor": e.successor[rows].astype(np.int64),
-            "times": e.rewards[rows, kernels.gibbs.TIMES : kernels.gibbs.TOTAL],
-            "rewards": e.rewards[rows, kernels.gibbs.TOTAL : kernels.gibbs.MEAN],
-            "sampler/Q": c.Q[:size].copy(),
+            "observed": times > 0.0,
+            "times": times[times > 0.0],
+            "rewards": totals[times > 0.0],
+            "sampler/Q": c.Q[:size, :A].copy(),
             "sampler/M": c.M[:size].copy(),
             "sampler/scalars": c.scalars.copy(),
         }
-
-    def _positions(self, blocks: UIntArray) -> IntArray:
-        """Return the positions of the transitions of these blocks, without unused entries."""
-        first, size = blocks.astype(np.int64).T[:2]
-        return np.arange(size.sum()) + np.repeat(first - (np.cumsum(size) - size), size)
 
     def load(self, arrays: Arrays) -> None:
         """Restore what `save` returned, for a ledger with the same actions and prior.
@@ -323,18 +313,26 @@ class Ledger(Saved):
 
     def _restore(self, arrays: Arrays) -> None:
         """Write the saved transitions and the state of the sampler; the states are known."""
-        for b in np.flatnonzero(arrays["known"] > FIRST_ROOM):
-            self.make_room(b, int(arrays["known"][b]))
-        e, c, size = self.evidence, self.chain, len(self)
-        pairs, blocks = e.pairs[: size * len(self.actions)], e.blocks[: size * self._blocks]
-        blocks[:, kernels.gibbs.SIZE] = arrays["known"]
-        rows = self._positions(blocks)
+        for x, block in np.argwhere(arrays["known"] > FIRST_ROOM).tolist():
+            self.make_room(x, block, arrays["known"].item(x, block))
+        e, c, size, A = self.evidence, self.chain, len(self), len(self.actions)
+        e.blocks[:size, :, kernels.gibbs.SIZE] = arrays["known"]
+        rows = _positions(e.blocks[:size])
         e.successor[rows] = arrays["successor"]
-        e.rewards[rows, : kernels.gibbs.MEAN] = np.hstack([arrays["times"], arrays["rewards"]])
-        pairs[:, kernels.gibbs.R], pairs[:, kernels.gibbs.SCATTER] = arrays["r"], arrays["scatter"]
-        c.Q[:size], c.M[:size] = arrays["sampler/Q"], arrays["sampler/M"]
+        t, lane = np.nonzero(arrays["observed"])
+        e.rewards[rows[t], kernels.gibbs.TIMES, lane] = arrays["times"]
+        e.rewards[rows[t], kernels.gibbs.TOTAL, lane] = arrays["rewards"]
+        e.pairs[:size, :A, kernels.gibbs.R] = arrays["r"]
+        e.pairs[:size, :A, kernels.gibbs.SCATTER] = arrays["scatter"]
+        c.Q[:size, :A], c.M[:size] = arrays["sampler/Q"], arrays["sampler/M"]
         c.scalars[:] = arrays["sampler/scalars"]
         kernels.gibbs.prepare(e, c, size)
+
+
+def _positions(blocks: UIntArray) -> IntArray:
+    """Return the positions of the transitions of these blocks, in order."""
+    first, size, _ = blocks.reshape(-1, 3).T.astype(np.int64)
+    return np.arange(size.sum()) + np.repeat(first - (np.cumsum(size) - size), size)
 
 
 def _extended(array: Any, size: int) -> Any:
@@ -350,31 +348,38 @@ def _require_valid(arrays: Arrays, states: object, actions: int) -> None:
         raise IncompatibleState(
             f"the saved states {arrays['states']} are not a list of distinct states"
         )
-    size = len(states)
-    table, pairs, transitions = (size, actions), (size * actions,), arrays["successor"].shape
+    size, lanes = len(states), kernels.gibbs.LANES
+    blocks = (actions + lanes - 1) // lanes  # of a state
+    table, transitions = (size, actions), arrays["successor"].shape
+    observed = checked_array(arrays, "observed", np.bool_, (*transitions, lanes))
     shapes: dict[str, tuple[int, ...]] = {
-        "r": pairs, "scatter": pairs, "times": (*transitions, LANES), "rewards": (*transitions, LANES),
+        "r": table, "scatter": table, "times": (observed.sum(),), "rewards": (observed.sum(),),
         "sampler/Q": table, "sampler/M": (size,), "sampler/scalars": (SCALARS,),
-        "known": pairs, "successor": transitions, "offered": table,
+        "known": (size, blocks), "successor": transitions, "offered": table,
     }  # fmt: skip
     dtypes = {"known": np.int64, "successor": np.int64, "offered": np.bool_}
     for name, shape in shapes.items():
         checked_array(arrays, name, dtypes.get(name, np.float64), shape)
     counts, y, n = arrays["known"], arrays["successor"], arrays["times"]
-    scalars = arrays["sampler/scalars"]
+    scalars, is_complete = arrays["sampler/scalars"], (counts >= 0).all() and counts.sum() == y.size
+    block = np.repeat(
+        np.arange(counts.size), counts.ravel() if is_complete else 0
+    )  # of each transition
+    offered = np.zeros((size, blocks * lanes), bool)
+    offered[:, :actions] = arrays["offered"]
     checks = {
-        "known": (counts >= 0).all() and counts.sum() == y.size,
+        "known": is_complete,
         "successor": ((y >= 0) & (y < size)).all(),
+        "observed": observed.any(1).all(),
         "times": ((n >= 1.0) & (n == np.floor(n))).all(),
         "scatter": (arrays["scatter"] >= 0.0).all(),
-        "offered": arrays["offered"].any(1).all()
-        and not counts.reshape(size, actions)[~arrays["offered"]].any(),
+        "offered": offered.any(1).all()
+        and not (is_complete and observed[~offered.reshape(-1, lanes)[block]].any()),
         "sampler/scalars": scalars[kernels.gibbs.SIGMA] > 0.0
         and 0.0 <= scalars[kernels.gibbs.CURSOR] <= size,
     }
     for name, is_valid in checks.items():
         if not is_valid:
             raise damaged(f"{name} is {arrays[name]}")
-    pair = np.repeat(np.arange(counts.size), counts)  # of each transition
-    if np.unique(pair * max(size, 1) + y).size < y.size:  # one number for each (x, a, y)
+    if np.unique(block * max(size, 1) + y).size < y.size:  # one number for each block and y
         raise damaged("a transition occurs twice")
