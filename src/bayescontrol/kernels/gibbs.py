@@ -551,6 +551,23 @@ def draw_mode(
                 recentre(c, states)
 
 
+@inlined
+def draw_action(
+    e: Evidence, c: Chain, settings: GibbsSettings, states: int, x: int, rng_state: UIntArray
+) -> int:
+    """Draw (Q, ρ) and return arg max_a Q(x,a); -1 if the chain has diverged.
+
+    >>> from bayescontrol.mdp.gibbs import GibbsBelief
+    >>> from bayescontrol.seeding import Stream
+    >>> belief = GibbsBelief(actions=1, states=["x"])
+    >>> e, c = belief.ledger.evidence, belief.ledger.chain
+    >>> draw_action(e, c, belief.draw_settings, 1, 0, Stream(0).state)
+    0
+    """
+    draw_mode(e, c, settings, states, x, rng_state)
+    return best_action(c, x) if math.isfinite(c.scalars[RHO]) else -1
+
+
 # ------------------------------------------------------------------------------------------------
 # The loop of the Gibbs agent in an MDP; it only calls other kernels.
 #
@@ -590,10 +607,9 @@ def interact(
     A = tables.first.size // index_of.size
     for s in range(t, actions.size):
         x = index_of[at]
-        draw_mode(e, c, settings, known_states, x, p)
-        if not math.isfinite(c.scalars[RHO]):
+        a = draw_action(e, c, settings, known_states, x, p)
+        if a < 0:
             return s, at, LOST
-        a = best_action(c, x)
         actions[s] = a
         if tables.successor[tables.first[at * A + a]] < 0:  # see `mdp.Tables`
             return s, at, NOT_OFFERED
