@@ -99,8 +99,10 @@ def test_absorbing_a_ledger_equals_recording_its_events(one: list[Any], two: lis
     assert {(x, a, y): (n, total) for x, a, y, n, total in ledger} == counted(one + two)
     mine, together = ledger, ledger_of(one + two)
     for name in together.places:
-        rows = (b.evidence.pairs[b.places[name], :, gibbs.SCATTER] for b in (mine, together))
-        np.testing.assert_allclose(*rows, atol=1e-12)
+        one_row, row = (
+            b.evidence.pairs[b.places[name], :, gibbs.SCATTER] for b in (mine, together)
+        )
+        np.testing.assert_allclose(one_row, row, atol=1e-12)
 
 
 def test_one_pair_may_have_any_number_of_successors() -> None:

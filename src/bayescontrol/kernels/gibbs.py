@@ -304,7 +304,7 @@ def _pairs_of_a(e: Evidence, c: Chain) -> float:
 
 
 @inlined
-def _inflow(e: Evidence, c: Chain, x: np.uint64) -> float:
+def _inflow(e: Evidence, c: Chain, x: int | np.uint64) -> float:
     """Return Σ_{x',a} λ(x',a,x)."""
     inflow = e.prior[LAMBDA0] * e.inflow[x, FROM_PRIOR] + e.prior[UNIT] * e.inflow[x, FROM_DATA]
     if e.prior[DECLARED] > 0.0:

@@ -137,7 +137,7 @@ class Ledger(Saved):
         """Return an array [a]: whether action a is available in state x, which may be unknown."""
         place, actions = self.place(x), len(self.actions)
         if place is not None:  # n is -1 for unavailable actions, see `add_state`
-            return self.has_action()[place]
+            return np.asarray(self.evidence.pairs[place, :actions, kernels.gibbs.N] >= 0.0)
         if self.allowed is None:
             return np.ones(actions, bool)
         row = np.zeros(actions, bool)
@@ -332,7 +332,8 @@ class Ledger(Saved):
 def _positions(blocks: UIntArray) -> IntArray:
     """Return the positions of the transitions of these blocks, in order."""
     first, size, _ = blocks.reshape(-1, 3).T.astype(np.int64)
-    return np.arange(size.sum()) + np.repeat(first - (np.cumsum(size) - size), size)
+    positions: IntArray = np.arange(size.sum()) + np.repeat(first - (size.cumsum() - size), size)
+    return positions
 
 
 def _extended(array: Any, size: int) -> Any:
