@@ -2,13 +2,15 @@
 
     (x, a, y) -> n(x,a,y), Σ r, Σ (r - r̄)²          states are numbered in order of observation
 
-The arrays double their capacity when they are full, for states and for the transitions of a pair.
+The arrays double their capacity when they are full, for states and for the transitions of a block
+of actions (see `kernels.gibbs`).
 The kernels modify them in place and never allocate.
 
 As named arrays, a ledger consists of
 
     evidence    states, actions, the available actions of each state; for each pair Σ r,
-                Σ (r - r̄)² and the number of observed successors; for each transition y, n and Σ r
+                Σ (r - r̄)²; for each block of actions its successors y, in the order of their
+                first observation, which of its actions have led to y, and their n and Σ r
     sampler     sampler/Q, sampler/M, sampler/scalars
 
 Everything else is computed from these, bit for bit. Inconsistent arrays are rejected.
