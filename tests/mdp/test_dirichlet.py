@@ -204,6 +204,7 @@ def sure(mdp: MDP) -> DirichletBelief:
     """Return a belief that has seen every transition very often."""
     belief = DirichletBelief(len(mdp.states), len(mdp.actions))
     belief.n[:] = 1e12 * mdp.transition
+    belief.tried[:] = belief.n.sum(2)
     belief.mean[:] = mdp.reward[:, :, None]
     return belief
 

@@ -16,6 +16,7 @@ from bayescontrol.errors import (
     BayesControlError,
 )
 from bayescontrol.interaction import both_streams, interact
+from bayescontrol.kernels import gibbs
 from bayescontrol.mdp import MDP, GibbsMDP, Maze, policy_iteration, random_mdp
 from bayescontrol.mdp.gibbs import GibbsBelief, GibbsPrior
 from bayescontrol.record import Probe
@@ -38,6 +39,7 @@ UNKNOWN = GibbsPrior(mu0=0.5, precision=None)
 
 WORLDS: dict[str, Callable[[], MDP]] = {
     "numbers": lambda: random_mdp(6, 3, concentration=0.3, seed=2),
+    "many actions": lambda: random_mdp(4, 9, concentration=0.3, seed=2),
     "names": lambda: Maze("three-cups").mdp(named=True),
     "masks": with_masks,
 }
@@ -235,7 +237,8 @@ def test_merging_adds_evidence_and_keeps_the_chain() -> None:
     for key, (_, mean) in observed.items():
         assert mean == pytest.approx(others[key][1], rel=1e-12)
     mine, its = (
-        sorted(b.ledger.evidence.scatter[: 3 * len(b.states)].tolist()) for b in (one, all_of_it)
+        sorted(b.ledger.evidence.pairs[: len(b.states), :, gibbs.SCATTER].ravel().tolist())
+        for b in (one, all_of_it)
     )
     assert mine == pytest.approx(its, rel=1e-12)
 

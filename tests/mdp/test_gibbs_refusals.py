@@ -135,7 +135,7 @@ def undeclared() -> tuple[Any, Any]:
 @pytest.mark.parametrize(
     ("make", "error", "words"),
     [
-        (overflowing, NotConverged, r"ρ = .* after 50 transitions"),
+        (overflowing, NotConverged, r"ρ = .* after 51 transitions"),
         (not_offered, UnknownAction, "is not available in state"),
         (undeclared, BadEvidence, "state 2 after action 0 in state 1"),
     ],
@@ -167,6 +167,7 @@ def test_no_compiled_loop_exists_if_agent_and_environment_do_not_match() -> None
 DAMAGE: dict[str, Callable[[Any], Any]] = {
     "known": lambda v: v + 1,
     "successor": lambda v: v + 100,
+    "observed": lambda v: ~v,
     "times": lambda v: v - 0.5,
     "rewards": lambda v: v * math.nan,
     "r": lambda v: v[:-1],

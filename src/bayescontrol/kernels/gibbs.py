@@ -6,11 +6,16 @@
     prior A    every declared state is a successor of every pair: their λ0 are summed together, and
                `weight` is p n
 
-Stored for each pair (x,a): S = Σ_y λ, 1/S, 1/√S and Σ_y λ μ; for each state y the inflow
+Stored for each pair (x,a): S = Σ_y λ, 1/√S, Σ_y λ μ/S and λ/S; for each state y the inflow
 Σ_{x,a} λ(x,a,y). If p is unknown, it is factored out, λ = λ0 + n, and sampled in the chain.
 
-The sums of the chain, S = Σ λ and Σ λ (μ - Q + M), are updated with the evidence, so that a partial
-sweep can draw ρ without summing over all transitions.
+The actions of a state often have the same successors. So the actions are divided into blocks of
+`LANES`. A block stores each successor once, with the λ/S of all its actions, so that the sums
+Σ_y λ(x,a,y) M(y)/S of its actions are computed together. The last block of a state is filled up
+with actions that the state does not offer; these have Q = `LOWEST`.
+
+The sum of the chain, Σ λ (μ - Q + M), is updated with the evidence, so that a partial sweep can
+draw ρ without summing over all transitions.
 """
 
 import math
@@ -21,60 +26,65 @@ import numpy as np
 from bayescontrol._arrays import FloatArray, UIntArray
 from bayescontrol.kernels._jit import inlined, leaf
 from bayescontrol.kernels.mdp import MdpRun, respond
-from bayescontrol.kernels.random import gamma, normal
+from bayescontrol.kernels.random import gamma, next_normal, normal
 
 #: Results of `learn`: done; or unchanged, because the arrays have no space for the transition.
 LEARNED, FULL = 0, 1
 
+#: The number of actions in a block.
+LANES = 4
+#: Q of an action that its state does not offer: below every other, and its square is finite.
+LOWEST = -1e150
 #: Indices of `Evidence.prior`.
 MU0, LAMBDA0, UNIT, DECLARED = 0, 1, 2, 3
-#: Indices of `Chain.scalars`: ρ, σ, the start of the next partial sweep, Σ λ (μ - Q + M), Σ λ,
-#: Σ_y M(y), and the number of pairs.
-RHO, SIGMA, CURSOR, PULL, TOTAL, LEVEL, PAIRS = 0, 1, 2, 3, 4, 5, 6
+#: Columns of `Evidence.pairs`: n(x,a), or -1 for an action that x does not offer; Σ r;
+#: Σ_y Σ (r - r̄(x,a,y))²; the number of known successors; S, 1/√S, Σ_y λ μ/S; and the squares
+#: that do not depend on ξ, Σ_y n λ0/λ (r̄ - μ0)² + Σ (r - r̄)².
+N, R, SCATTER, KNOWN, S, SPREAD, MU, MISFIT = 0, 1, 2, 3, 4, 5, 6, 7
+#: Columns of `Evidence.blocks`: the first transition, how many are known, and the space for them.
+FIRST, SIZE, ROOM = 0, 1, 2
+#: Rows of `Evidence.rewards[t]`, each with one number per lane: n(x,a,y), Σ r and μ(x,a,y). Here
+#: and in `MISFIT` prior A counts as λ0 = 0, since its λ0 are not those of single transitions.
+TIMES, TOTAL, MEAN = 0, 1, 2
+#: Columns of `Evidence.inflow`: the number of pairs (x,a) with a prior for y, and n(·,·,y).
+FROM_PRIOR, FROM_DATA = 0, 1
+#: Indices of `Chain.scalars`: ρ, σ, the start of the next partial sweep, Σ λ (μ - Q + M), the
+#: number of ξ that have a prior, the number of observations, and Σ_y M(y), which prior A needs.
+RHO, SIGMA, CURSOR, BALANCE, TERMS, COUNT, LEVEL = 0, 1, 2, 3, 4, 5, 6
 # Unsigned indices: for signed ones Numba tests for negative values, which is slow.
-U0, U1 = np.uint64(0), np.uint64(1)
+U0, U1, U2, U3, U4 = (np.uint64(n) for n in range(5))
 
 
 class Evidence(NamedTuple):
     """The observed transitions, and sums for the sweeps.
 
-    Pair i is x A + a for A actions; t numbers the transitions.
+    Action a is lane a % LANES of block a // LANES. t numbers the transitions of all blocks.
 
     >>> from bayescontrol.mdp.gibbs import GibbsBelief
     >>> belief = GibbsBelief(actions=1)
     >>> belief.observe("x", 0, (2.5, "y"))
-    >>> e = belief.ledger.evidence
-    >>> [float(v) for v in (e.n[0], e.r[0], e.s[0], e.pull[0])]
-    [1.0, 2.5, 2.0, 3.5]
+    >>> [float(v) for v in belief.ledger.evidence.pairs[0, 0, [N, R, S, MU]]]
+    [1.0, 2.5, 2.0, 1.75]
     """
 
     #: [μ0, λ0, weight of an observation, number of declared states (0: prior B)]
     prior: FloatArray
-    #: Per pair: n(x,a), Σ r, Σ_y Σ (r - r̄(x,a,y))²; n = -1 for an action that x does not offer.
-    n: FloatArray
-    r: FloatArray
-    scatter: FloatArray
-    #: Per pair: S (0 for an action that x does not offer), 1/S, 1/√S and Σ_y λ μ.
-    s: FloatArray
-    inverse: FloatArray
-    spread: FloatArray
-    pull: FloatArray
-    #: Per pair: its first transition, how many distinct transitions are known, and the space.
-    first: UIntArray
-    known: UIntArray
-    room: UIntArray
-    #: Per transition: the successor y, λ(x,a,y), n(x,a,y), Σ r.
+    #: [x, a, column], see `N`.
+    pairs: FloatArray
+    #: [x, block, column], see `FIRST`.
+    blocks: UIntArray
+    #: y[t], λ(x,a,y)/S [t, lane] and [t, row, lane], see `TIMES`.
     successor: UIntArray
-    weight: FloatArray
-    times: FloatArray
+    share: FloatArray
     rewards: FloatArray
-    #: Per state y: the number of pairs (x,a) with a prior for y, and of transitions n(·,·,y).
-    from_prior: FloatArray
-    from_data: FloatArray
+    #: [y, column], see `FROM_PRIOR`.
+    inflow: FloatArray
 
 
 class Chain(NamedTuple):
     """The state of the sampler: Q[x,a], M[x] = max_a Q[x,a], and [ρ, σ, …], see `RHO`.
+
+    Q has a column for each lane.
 
     >>> from bayescontrol.mdp.gibbs import GibbsBelief
     >>> GibbsBelief(actions=1).ledger.chain.scalars[:2]
@@ -87,54 +97,89 @@ class Chain(NamedTuple):
 
 
 @inlined
-def offers(e: Evidence, i: int | np.uint64) -> bool:
-    """Return whether the state of pair i offers its action; S = 0 marks an action it does not."""
-    return bool(e.s[i] > 0.0)
+def offers(e: Evidence, x: int | np.uint64, a: int | np.uint64) -> bool:
+    """Return whether state x offers action a."""
+    return bool(e.pairs[x, a, N] >= 0.0)
+
+
+@inlined
+def block_and_lane(a: int | np.uint64) -> tuple[np.uint64, np.uint64]:
+    """Return the block of action a and its lane; unsigned, because signed divisions are slow.
+
+    >>> block_and_lane(6)
+    (1, 2)
+    """
+    return np.uint64(a) // U4, np.uint64(a) % U4
+
+
+@inlined
+def _prior_of_transition(e: Evidence) -> float:
+    """Return λ0 of one transition, which prior A does not store with the transitions."""
+    return 0.0 if e.prior[DECLARED] > 0.0 else e.prior[LAMBDA0]
 
 
 @leaf
-def _prepare_pair(e: Evidence, i: int) -> None:
-    """Compute S, 1/S, 1/√S and Σ_y λ μ of pair i from its sums; S = 0 if x does not offer a."""
-    if e.n[i] < 0.0:
-        e.s[i] = 0.0
-        return
-    prior_terms = e.prior[DECLARED] if e.prior[DECLARED] > 0.0 else max(float(e.known[i]), 1.0)
-    s = e.prior[LAMBDA0] * prior_terms + e.prior[UNIT] * e.n[i]
-    e.s[i] = s
-    e.inverse[i] = 1.0 / s
-    e.spread[i] = 1.0 / math.sqrt(s)
-    e.pull[i] = e.prior[LAMBDA0] * e.prior[MU0] * prior_terms + e.prior[UNIT] * e.r[i]
+def _prepare_pair(e: Evidence, x: int, a: int) -> float:
+    """Compute what is derived from the sums of a pair; return its number of ξ with a prior.
+
+    All is 0 if x does not offer a.
+    """
+    b, lane = block_and_lane(a)
+    pair, block = e.pairs[x, a], e.blocks[x, b]
+    if not offers(e, x, a):
+        return 0.0
+    terms: float = e.prior[DECLARED] if e.prior[DECLARED] > 0.0 else max(pair[KNOWN], 1.0)
+    pair[S] = e.prior[LAMBDA0] * terms + e.prior[UNIT] * pair[N]
+    pair[SPREAD] = 1.0 / math.sqrt(pair[S])
+    pair[MU] = (e.prior[LAMBDA0] * e.prior[MU0] * terms + e.prior[UNIT] * pair[R]) / pair[S]
+    pair[MISFIT] = pair[SCATTER]
+    lambda0, mu0, unit = _prior_of_transition(e), e.prior[MU0], e.prior[UNIT]
+    for t in range(block[FIRST], block[FIRST] + block[SIZE]):
+        n, total = e.rewards[t, TIMES, lane], e.rewards[t, TOTAL, lane]
+        if n > 0.0:
+            lam = lambda0 + unit * n
+            e.share[t, lane] = lam / pair[S]
+            e.rewards[t, MEAN, lane] = (lambda0 * mu0 + unit * total) / lam
+            pair[MISFIT] += n * lambda0 / lam * (total / n - mu0) ** 2
+    return terms
 
 
 @leaf
-def prepare(e: Evidence, states: int, actions: int) -> None:
-    """Compute the stored sums from n, Σ r and the transitions of every pair.
+def prepare(e: Evidence, c: Chain, states: int) -> None:
+    """Compute what is derived from Σ r, the transitions and the offered actions of every pair.
 
     >>> from bayescontrol.mdp.gibbs import GibbsBelief
     >>> belief = GibbsBelief(actions=1)
     >>> belief.observe("x", 0, (2.5, "y"))
-    >>> e = belief.ledger.evidence
-    >>> e.from_data[:] = 0
-    >>> prepare(e, 2, 1)
-    >>> e.from_data[:2]
+    >>> e, c = belief.ledger.evidence, belief.ledger.chain
+    >>> e.inflow[:] = 0
+    >>> prepare(e, c, 2)
+    >>> e.inflow[:2, FROM_DATA]
     array([0., 1.])
     """
-    # λ0 of one transition; prior A does not store it with the transitions.
-    lambda0 = 0.0 if e.prior[DECLARED] > 0.0 else e.prior[LAMBDA0]
+    lambda0 = _prior_of_transition(e)
+    c.scalars[TERMS], c.scalars[COUNT] = 0.0, 0.0
     for x in range(states):
-        e.from_prior[x], e.from_data[x] = 0.0, 0.0
+        e.inflow[x, FROM_PRIOR], e.inflow[x, FROM_DATA] = 0.0, 0.0
     for x in range(states):
-        for a in range(actions):
-            i = x * actions + a
-            _prepare_pair(e, i)
-            if lambda0 > 0.0 and offers(e, i) and e.known[i] == U0:
-                e.from_prior[x] += 1.0
-            for t in range(e.first[i], e.first[i] + e.known[i]):
-                y = e.successor[t]
-                e.weight[t] = lambda0 + e.prior[UNIT] * e.times[t]
-                e.from_data[y] += e.times[t]
-                if lambda0 > 0.0:
-                    e.from_prior[y] += 1.0
+        for a in range(c.Q.shape[1]):
+            b, lane = block_and_lane(a)
+            block = e.blocks[x, b]
+            known, count = 0.0, 0.0
+            for t in range(block[FIRST], block[FIRST] + block[SIZE]):
+                n, y = e.rewards[t, TIMES, lane], e.successor[t]
+                if n > 0.0:
+                    known += 1.0
+                    count += n
+                    e.inflow[y, FROM_DATA] += n
+                    if lambda0 > 0.0:
+                        e.inflow[y, FROM_PRIOR] += 1.0
+            if offers(e, x, a):
+                e.pairs[x, a, N], e.pairs[x, a, KNOWN] = count, known
+                if lambda0 > 0.0 and known == 0.0:  # a pseudo-transition to x itself
+                    e.inflow[x, FROM_PRIOR] += 1.0
+            c.scalars[COUNT] += count
+            c.scalars[TERMS] += _prepare_pair(e, x, a)
 
 
 @leaf
@@ -147,30 +192,23 @@ def add_state(e: Evidence, c: Chain, x: int, level: float) -> None:
     >>> from bayescontrol.mdp.gibbs import GibbsBelief
     >>> belief = GibbsBelief(actions=2)
     >>> belief.observe("x", 0, (2.5, "y"))
-    >>> float(belief.ledger.chain.scalars[PAIRS])
+    >>> float(belief.ledger.chain.scalars[TERMS])
     4.0
     """
-    actions = c.Q.shape[1]
-    e.from_prior[x], e.from_data[x] = 0.0, 0.0
-    for a in range(actions):
-        i = x * actions + a
-        _prepare_pair(e, i)
-        c.Q[x, a] = level
-        if offers(e, i):
-            c.scalars[PAIRS] += 1.0
-            c.scalars[TOTAL] += e.s[i]
-            c.scalars[PULL] += e.pull[i]
-            if e.prior[DECLARED] == 0.0:
-                e.from_prior[x] += 1.0
+    for a in range(c.Q.shape[1]):
+        c.scalars[TERMS] += _prepare_pair(e, x, a)
+        c.scalars[BALANCE] += e.pairs[x, a, S] * e.pairs[x, a, MU]
+        c.Q[x, a] = level if offers(e, x, a) else LOWEST
+        if offers(e, x, a) and e.prior[DECLARED] == 0.0:
+            e.inflow[x, FROM_PRIOR] += 1.0
     c.M[x] = level
-    c.scalars[LEVEL] += level
 
 
-@leaf
+@inlined
 def learn(
-    e: Evidence, c: Chain, x: int, i: int, y: int, n: float, total: float, scatter: float
+    e: Evidence, c: Chain, x: int, a: int, y: int, n: float, total: float, scatter: float
 ) -> int:
-    """Add n transitions of pair i from state x to y, with Σ r = total and Σ (r - r̄)² = scatter.
+    """Add n transitions of action a from state x to y: Σ r = total, Σ (r - r̄)² = scatter.
 
     Return LEARNED, or FULL with nothing changed.
 
@@ -180,42 +218,45 @@ def learn(
     >>> e, c = belief.ledger.evidence, belief.ledger.chain
     >>> learn(e, c, 0, 0, 1, 1.0, 3.5, 0.0) == LEARNED
     True
-    >>> float(e.times[0]), float(e.rewards[0]), float(e.scatter[0])
-    (2.0, 6.0, 0.5)
+    >>> [float(v) for v in e.pairs[0, 0, [N, R, SCATTER]]]
+    [2.0, 6.0, 0.5]
     """
-    t, end = e.first[i], e.first[i] + e.known[i]
+    b, lane = block_and_lane(a)
+    pair, block = e.pairs[x, a], e.blocks[x, b]
+    t, end = block[FIRST], block[FIRST] + block[SIZE]
     target = np.uint64(y)
     while t < end and e.successor[t] != target:
         t += U1
-    lambda0 = 0.0 if e.prior[DECLARED] > 0.0 else e.prior[LAMBDA0]  # as in `prepare`
-    future_change = e.prior[UNIT] * n * c.M[y]  # the change of Σ λ M
-    if t == end:  # the first transition from this pair to y
-        if e.known[i] == e.room[i]:
+    if t == end:  # the first transition from this block to y
+        if block[SIZE] == block[ROOM]:
             return FULL
-        e.successor[t], e.times[t], e.rewards[t] = target, 0.0, 0.0
+        e.successor[t] = target
+        block[SIZE] += U1
+    lambda0, known_times = _prior_of_transition(e), e.rewards[t, TIMES, lane]
+    future_change = e.prior[UNIT] * n * c.M[y]  # the change of Σ λ M
+    if known_times == 0.0:  # the first transition from this pair to y
         if lambda0 > 0.0:
-            if e.known[i] == U0:  # remove the pseudo-transition to x itself
-                e.from_prior[x] -= 1.0
+            if pair[KNOWN] == 0.0:  # remove the pseudo-transition to x itself
+                e.inflow[x, FROM_PRIOR] -= 1.0
                 future_change -= lambda0 * c.M[x]
-            e.from_prior[y] += 1.0
+                c.scalars[TERMS] -= 1.0
+            e.inflow[y, FROM_PRIOR] += 1.0
             future_change += lambda0 * c.M[y]
-        e.known[i] += U1
+            c.scalars[TERMS] += 1.0
+        pair[KNOWN] += 1.0
     else:
-        gap = total / n - e.rewards[t] / e.times[t]
-        scatter += gap * gap * (n * e.times[t] / (n + e.times[t]))
-    e.times[t] += n
-    e.rewards[t] += total
-    e.weight[t] = lambda0 + e.prior[UNIT] * e.times[t]
-    e.from_data[y] += n
-    e.n[i] += n
-    e.r[i] += total
-    e.scatter[i] += scatter
-    s_before, pull_before = e.s[i], e.pull[i]
-    _prepare_pair(e, i)
-    s_change, pull_change = e.s[i] - s_before, e.pull[i] - pull_before
-    a = i - x * c.Q.shape[1]
-    c.scalars[TOTAL] += s_change
-    c.scalars[PULL] += pull_change - s_change * c.Q[x, a] + future_change
+        gap = total / n - e.rewards[t, TOTAL, lane] / known_times
+        scatter += gap * gap * (n * known_times / (n + known_times))
+    e.rewards[t, TIMES, lane] += n
+    e.rewards[t, TOTAL, lane] += total
+    e.inflow[y, FROM_DATA] += n
+    c.scalars[COUNT] += n
+    pair[N] += n
+    pair[R] += total
+    pair[SCATTER] += scatter
+    c.scalars[BALANCE] += future_change - pair[S] * (pair[MU] - c.Q[x, a])
+    _prepare_pair(e, x, a)
+    c.scalars[BALANCE] += pair[S] * (pair[MU] - c.Q[x, a])
     return LEARNED
 
 
@@ -230,7 +271,7 @@ def learn(
 # ρ's conditional needs no pass over transitions: Σ λ(x,a,y) M(y) = Σ_y M(y) Σ_{x,a} λ(x,a,y).
 #
 # A partial sweep draws ρ, the next k states in cyclic order and the current state. It updates the
-# sums, which are recomputed once a round.
+# sum Σ λ (μ - Q + M), which is recomputed once a round.
 #
 # If the precision p is unknown, σ² = 1/p is drawn at the end of a round (normal-gamma).
 #
@@ -256,9 +297,36 @@ class GibbsSettings(NamedTuple):
     limit: float
 
 
+@inlined
+def _pairs_of_a(e: Evidence, c: Chain) -> float:
+    """Return the number of pairs if all states are declared (prior A), and 0 for prior B."""
+    return c.scalars[TERMS] / e.prior[DECLARED] if e.prior[DECLARED] > 0.0 else 0.0
+
+
+@inlined
+def _inflow(e: Evidence, c: Chain, x: int | np.uint64) -> float:
+    """Return Σ_{x',a} λ(x',a,x)."""
+    inflow = e.prior[LAMBDA0] * e.inflow[x, FROM_PRIOR] + e.prior[UNIT] * e.inflow[x, FROM_DATA]
+    if e.prior[DECLARED] > 0.0:
+        inflow += e.prior[LAMBDA0] * _pairs_of_a(e, c)
+    return float(inflow)
+
+
+@leaf
+def _balance(e: Evidence, c: Chain, first: int, end: int) -> float:
+    """Return the part of Σ λ (μ - Q + M) that has Q(x,·) and M(x), x = `first` … `end` - 1."""
+    balance = 0.0
+    for x in range(np.uint64(first), np.uint64(end)):
+        outflow = 0.0
+        for a in range(np.uint64(c.Q.shape[1])):
+            outflow += e.pairs[x, a, S] * (c.Q[x, a] - e.pairs[x, a, MU])
+        balance += _inflow(e, c, x) * c.M[x] - outflow
+    return balance
+
+
 @leaf
 def tally(e: Evidence, c: Chain, states: int) -> None:
-    """Recompute Σ λ, Σ λ (μ - Q + M), Σ M and the number of pairs.
+    """Recompute Σ λ (μ - Q + M), and for prior A Σ M.
 
     >>> from bayescontrol.mdp.gibbs import GibbsBelief
     >>> belief = GibbsBelief(actions=1)
@@ -269,71 +337,82 @@ def tally(e: Evidence, c: Chain, states: int) -> None:
     >>> bool((before == c.scalars).all())
     True
     """
-    Q = c.Q.reshape(-1)
-    total, pull, pairs = 0.0, 0.0, 0.0
-    for i in range(np.uint64(states * c.Q.shape[1])):
-        if offers(e, i):
-            total += e.s[i]
-            pull += e.pull[i] - e.s[i] * Q[i]
-            pairs += 1.0
-    future, level = 0.0, 0.0  # Σ λ M and Σ M
-    for y in range(np.uint64(states)):
-        inflow = e.prior[LAMBDA0] * e.from_prior[y] + e.prior[UNIT] * e.from_data[y]
-        future += inflow * c.M[y]
-        level += c.M[y]
+    c.scalars[BALANCE] = _balance(e, c, 0, states)
     if e.prior[DECLARED] > 0.0:
-        future += e.prior[LAMBDA0] * pairs * level
-    c.scalars[PULL], c.scalars[TOTAL] = pull + future, total
-    c.scalars[LEVEL], c.scalars[PAIRS] = level, pairs
+        c.scalars[LEVEL] = 0.0
+        for x in range(np.uint64(states)):
+            c.scalars[LEVEL] += c.M[x]
 
 
-@leaf
-def draw_rho(c: Chain, rng_state: UIntArray) -> None:
+@inlined
+def draw_rho(e: Evidence, c: Chain, rng_state: UIntArray) -> None:
     """Draw ρ given all Q."""
-    total = c.scalars[TOTAL]
+    total = e.prior[LAMBDA0] * c.scalars[TERMS] + e.prior[UNIT] * c.scalars[COUNT]  # Σ λ
     spread = c.scalars[SIGMA] / math.sqrt(total)
-    c.scalars[RHO] = c.scalars[PULL] / total + spread * normal(rng_state)
+    c.scalars[RHO] = c.scalars[BALANCE] / total + spread * normal(rng_state)
 
 
 @leaf
-def _draw_values(e: Evidence, c: Chain, first: int, end: int, rng_state: UIntArray) -> None:
+def _draw_noise(e: Evidence, c: Chain, first: int, end: int, rng_state: UIntArray) -> None:
+    """Set Q(x,a) to what does not depend on the M of other states, for all x of a sweep.
+
+    This is Σ_y λ μ/S - ρ + σ z/√S, z normal, and for an untried pair of prior B also M(x).
+    """
+    rho, sigma, is_b = c.scalars[RHO], c.scalars[SIGMA], e.prior[DECLARED] == 0.0
+    s0, s1, s2, s3 = rng_state[0], rng_state[1], rng_state[2], rng_state[3]
+    for x in range(np.uint64(first), np.uint64(end)):
+        for a in range(np.uint64(c.Q.shape[1])):
+            if offers(e, x, a):
+                z, s0, s1, s2, s3 = next_normal(rng_state, s0, s1, s2, s3)
+                q = e.pairs[x, a, MU] - rho + sigma * e.pairs[x, a, SPREAD] * z
+                if is_b and e.pairs[x, a, N] == 0.0:  # the pseudo-transition to x itself
+                    q += c.M[x]
+                c.Q[x, a] = q
+    rng_state[0], rng_state[1], rng_state[2], rng_state[3] = s0, s1, s2, s3
+
+
+@leaf
+def _draw_values(e: Evidence, c: Chain, first: int, end: int, rng_state: UIntArray) -> float:
     """For each state x from `first` to `end` - 1: draw Q(x,·) given ρ and M, and compute M(x).
 
-    Updates the sums.
+    Return the `_balance` of these states.
     """
-    rho, sigma, lambda0 = c.scalars[RHO], c.scalars[SIGMA], e.prior[LAMBDA0]
-    A = np.uint64(c.Q.shape[1])  # unsigned, see U0
-    i = np.uint64(first) * A
+    _draw_noise(e, c, first, end, rng_state)
+    balance, is_a = 0.0, e.prior[DECLARED] > 0.0
     for x in range(np.uint64(first), np.uint64(end)):
-        inflow = lambda0 * e.from_prior[x] + e.prior[UNIT] * e.from_data[x]
-        # The prior's part of Σ_y λ(x,a,y) M(y), of every pair and of an untried one.
-        from_all, from_itself = 0.0, lambda0 * c.M[x]
-        if e.prior[DECLARED] > 0.0:
-            from_all, from_itself = lambda0 * c.scalars[LEVEL], 0.0
-            inflow += lambda0 * c.scalars[PAIRS]
-        top, outflow = -math.inf, 0.0  # `outflow` is the change of Σ_a S(x,a) Q(x,a)
-        for a in range(A):
-            if offers(e, i):
-                t, after = e.first[i], e.first[i] + e.known[i]
-                future = from_all  # Σ_y λ(x,a,y) M(y)
-                if t == after:  # an untried pair has a pseudo-transition to x itself
-                    future += from_itself
-                while t != after:
-                    future += e.weight[t] * c.M[e.successor[t]]
-                    t += U1
-                noise = sigma * e.spread[i] * normal(rng_state)
-                q = (e.pull[i] + future) * e.inverse[i] - rho + noise
-                outflow += e.s[i] * (q - c.Q[x, a])
-                c.Q[x, a] = q
-                top = max(top, q)
-            i += U1
-        rise = top - c.M[x]
+        top, outflow = LOWEST, 0.0
+        for a in range(U0, np.uint64(c.Q.shape[1]), U4):
+            if is_a:  # λ0 of all successors
+                for b in range(a, a + U4):
+                    c.Q[x, b] += e.prior[LAMBDA0] * c.scalars[LEVEL] * e.pairs[x, b, SPREAD] ** 2
+            # Q += Σ_y λ(x,a,y) M(y)/S, for the four actions of a block.
+            q0, q1, q2, q3 = c.Q[x, a], c.Q[x, a + U1], c.Q[x, a + U2], c.Q[x, a + U3]
+            block = e.blocks[x, a // U4]
+            for t in range(block[FIRST], block[FIRST] + block[SIZE]):
+                m = c.M[e.successor[t]]
+                q0 += e.share[t, 0] * m
+                q1 += e.share[t, 1] * m
+                q2 += e.share[t, 2] * m
+                q3 += e.share[t, 3] * m
+            c.Q[x, a], c.Q[x, a + U1], c.Q[x, a + U2], c.Q[x, a + U3] = q0, q1, q2, q3
+            top = max(top, max(max(q0, q1), max(q2, q3)))
+            for b in range(a, a + U4):
+                outflow += e.pairs[x, b, S] * (c.Q[x, b] - e.pairs[x, b, MU])
+        if is_a:
+            c.scalars[LEVEL] += top - c.M[x]
         c.M[x] = top
-        c.scalars[LEVEL] += rise
-        c.scalars[PULL] += inflow * rise - outflow
+        balance += _inflow(e, c, x) * top - outflow
+    return balance
 
 
 @leaf
+def _redraw(e: Evidence, c: Chain, first: int, end: int, rng_state: UIntArray) -> None:
+    """Draw the values of these states, and update Σ λ (μ - Q + M)."""
+    before = _balance(e, c, first, end)
+    c.scalars[BALANCE] += _draw_values(e, c, first, end, rng_state) - before
+
+
+@inlined
 def recentre(c: Chain, states: int) -> None:
     """Subtract M(0) from all Q and M, which fixes the free constant of Q.
 
@@ -350,7 +429,6 @@ def recentre(c: Chain, states: int) -> None:
     Q = c.Q.reshape(-1)
     for i in range(np.uint64(states * c.Q.shape[1])):
         Q[i] -= shift
-    c.scalars[LEVEL] -= states * shift
 
 
 @leaf
@@ -359,14 +437,16 @@ def _prior_squares(e: Evidence, c: Chain, states: int) -> float:
 
     The sum is computed as Σ_{x,a} [N (Q(x,a) + ρ - μ0 - M̄)² + Σ_y (M(y) - M̄)²].
     """
-    mean, scatter = c.scalars[LEVEL] / states, 0.0
+    mean, scatter = 0.0, 0.0
+    for y in range(np.uint64(states)):
+        mean += c.M[y] / states
     for y in range(np.uint64(states)):
         scatter += (c.M[y] - mean) ** 2
-    squares: float = c.scalars[PAIRS] * scatter
-    Q = c.Q.reshape(-1)
-    for i in range(np.uint64(states * c.Q.shape[1])):
-        if offers(e, i):
-            squares += states * (Q[i] + c.scalars[RHO] - e.prior[MU0] - mean) ** 2
+    squares: float = _pairs_of_a(e, c) * scatter
+    for x in range(np.uint64(states)):
+        for a in range(np.uint64(c.Q.shape[1])):
+            if offers(e, x, a):
+                squares += states * (c.Q[x, a] + c.scalars[RHO] - e.prior[MU0] - mean) ** 2
     return squares
 
 
@@ -379,7 +459,7 @@ def draw_precision(
         p ~ Gamma(a0 + ½ (Σ n + #ξ), b0 + ½ Σ (r - ξ)² + ½ λ0 Σ (ξ - μ0)²)
 
     #ξ is the number of ξ that have a prior: those of observed and pseudo-transitions (prior B), or
-    all (prior A).
+    all (prior A). A transition adds λ (ξ - μ)² + n λ0/λ (r̄ - μ0)² + Σ (r - r̄)².
 
     >>> from bayescontrol.mdp.gibbs import GibbsBelief
     >>> from bayescontrol.seeding import Stream
@@ -388,49 +468,48 @@ def draw_precision(
     >>> round(float(ledger.chain.scalars[SIGMA]), 1)
     2.0
     """
-    terms, squares, prior_squares = 0.0, 0.0, 0.0
-    declared_states = e.prior[DECLARED]  # 0 for prior B
-    i = np.uint64(0)
+    squares, is_b, rho = 0.0, e.prior[DECLARED] == 0.0, c.scalars[RHO]
     for x in range(np.uint64(states)):
-        for a in range(np.uint64(c.Q.shape[1])):
-            if offers(e, i):
-                base = c.Q[x, a] + c.scalars[RHO]
-                first, end = e.first[i], e.first[i] + e.known[i]
-                with_prior = max(float(e.known[i]), 1.0)  # of an untried pair: x -> x alone
-                terms += e.n[i] + (declared_states if declared_states > 0.0 else with_prior)
-                squares += e.scatter[i]
-                if first == end:
-                    prior_squares += (base - c.M[x] - e.prior[MU0]) ** 2
-                for t in range(first, end):
-                    xi = base - c.M[e.successor[t]]
-                    squares += e.times[t] * (e.rewards[t] / e.times[t] - xi) ** 2
-                    prior_squares += (xi - e.prior[MU0]) ** 2
-            i += U1
-    if declared_states > 0.0:
-        prior_squares = _prior_squares(e, c, states)
-    squares += e.prior[LAMBDA0] * prior_squares
-    c.scalars[SIGMA] = math.sqrt((b0 + 0.5 * squares) / gamma(rng_state, a0 + 0.5 * terms))
+        for a in range(U0, np.uint64(c.Q.shape[1]), U4):
+            # Σ_y λ/S (ξ - μ)², for the four actions of a block.
+            q0, q1, q2, q3 = c.Q[x, a], c.Q[x, a + U1], c.Q[x, a + U2], c.Q[x, a + U3]
+            f0, f1, f2, f3 = 0.0, 0.0, 0.0, 0.0
+            block = e.blocks[x, a // U4]
+            for t in range(block[FIRST], block[FIRST] + block[SIZE]):
+                shift = rho - c.M[e.successor[t]]  # ξ = Q + ρ - M(y)
+                f0 += e.share[t, 0] * (q0 + shift - e.rewards[t, MEAN, 0]) ** 2
+                f1 += e.share[t, 1] * (q1 + shift - e.rewards[t, MEAN, 1]) ** 2
+                f2 += e.share[t, 2] * (q2 + shift - e.rewards[t, MEAN, 2]) ** 2
+                f3 += e.share[t, 3] * (q3 + shift - e.rewards[t, MEAN, 3]) ** 2
+            for k in range(a, a + U4):
+                if is_b and e.pairs[x, k, N] == 0.0:  # the pseudo-transition to x itself
+                    f0 = (c.Q[x, k] + rho - c.M[x] - e.pairs[x, k, MU]) ** 2
+                squares += e.pairs[x, k, MISFIT] + e.pairs[x, k, S] * f0
+                f0, f1, f2 = f1, f2, f3
+    if not is_b:
+        squares += e.prior[LAMBDA0] * _prior_squares(e, c, states)
+    shape = a0 + 0.5 * (c.scalars[COUNT] + c.scalars[TERMS])
+    c.scalars[SIGMA] = math.sqrt((b0 + 0.5 * squares) / gamma(rng_state, shape))
 
 
 @leaf
-def best_action(e: Evidence, c: Chain, x: int) -> int:
-    """Return arg max_a Q(x,a) over the actions that x offers; the first one in case of a tie.
+def best_action(c: Chain, x: int) -> int:
+    """Return arg max_a Q(x,a); the first one in case of a tie.
 
     >>> from bayescontrol.mdp.gibbs import GibbsBelief
-    >>> ledger = GibbsBelief(actions=3, states=["x"], allowed=lambda x: [0, 2]).ledger
-    >>> ledger.chain.Q[0] = 1.0, 9.0, 2.0
-    >>> best_action(ledger.evidence, ledger.chain, 0)
-    2
+    >>> chain = GibbsBelief(actions=3, states=["x"]).ledger.chain
+    >>> chain.Q[0, :3] = 1.0, 9.0, 2.0
+    >>> best_action(chain, 0)
+    1
     """
-    actions = c.Q.shape[1]
-    best = -1
-    for a in range(actions):
-        if offers(e, x * actions + a) and (best < 0 or c.Q[x, a] > c.Q[x, best]):
+    best = 0
+    for a in range(1, c.Q.shape[1]):
+        if c.Q[x, a] > c.Q[x, best]:
             best = a
     return best
 
 
-@leaf
+@inlined
 def draw_mode(
     e: Evidence, c: Chain, settings: GibbsSettings, states: int, x: int, rng_state: UIntArray
 ) -> None:
@@ -451,14 +530,17 @@ def draw_mode(
     """
     is_full = settings.partial == 0 or settings.partial >= states
     for _ in range(settings.sweeps):
-        first = int(c.scalars[CURSOR])
-        if first == 0:
+        first = 0 if is_full else int(c.scalars[CURSOR])
+        if first == 0 and (not is_full or e.prior[DECLARED] > 0.0):
             tally(e, c, states)
-        draw_rho(c, rng_state)
+        draw_rho(e, c, rng_state)
         end = states if is_full else min(first + settings.partial, states)
-        _draw_values(e, c, first, end, rng_state)
-        if x >= 0 and not first <= x < end:
-            _draw_values(e, c, x, x + 1, rng_state)
+        if is_full:
+            c.scalars[BALANCE] = _draw_values(e, c, first, end, rng_state)
+        else:
+            _redraw(e, c, first, end, rng_state)
+            if x >= 0 and not first <= x < end:
+                _redraw(e, c, x, x + 1, rng_state)
         c.scalars[CURSOR] = end
         if end == states:
             c.scalars[CURSOR] = 0.0
@@ -467,6 +549,23 @@ def draw_mode(
                 c.scalars[SIGMA] = min(c.scalars[SIGMA], settings.limit)
             if settings.recentre:
                 recentre(c, states)
+
+
+@inlined
+def draw_action(
+    e: Evidence, c: Chain, settings: GibbsSettings, states: int, x: int, rng_state: UIntArray
+) -> int:
+    """Draw (Q, ρ) and return arg max_a Q(x,a); -1 if the chain has diverged.
+
+    >>> from bayescontrol.mdp.gibbs import GibbsBelief
+    >>> from bayescontrol.seeding import Stream
+    >>> belief = GibbsBelief(actions=1, states=["x"])
+    >>> e, c = belief.ledger.evidence, belief.ledger.chain
+    >>> draw_action(e, c, belief.draw_settings, 1, 0, Stream(0).state)
+    0
+    """
+    draw_mode(e, c, settings, states, x, rng_state)
+    return best_action(c, x) if math.isfinite(c.scalars[RHO]) else -1
 
 
 # ------------------------------------------------------------------------------------------------
@@ -505,13 +604,12 @@ def interact(
     (50, 0, 0)
     """
     tables, index_of, (p, q), actions, rows = run
-    A = c.Q.shape[1]
+    A = tables.first.size // index_of.size
     for s in range(t, actions.size):
         x = index_of[at]
-        draw_mode(e, c, settings, known_states, x, p)
-        if not math.isfinite(c.scalars[RHO]):
+        a = draw_action(e, c, settings, known_states, x, p)
+        if a < 0:
             return s, at, LOST
-        a = best_action(e, c, x)
         actions[s] = a
         if tables.successor[tables.first[at * A + a]] < 0:  # see `mdp.Tables`
             return s, at, NOT_OFFERED
@@ -519,6 +617,6 @@ def interact(
         at, r = tables.successor[entry], tables.reward[entry]
         rows[s]["reward"], rows[s]["state"] = r, at
         y = index_of[at]  # -1 for a state that is new to the agent
-        if y < 0 or learn(e, c, x, x * A + a, y, 1.0, r, 0.0) != LEARNED:
+        if y < 0 or learn(e, c, x, a, y, 1.0, r, 0.0) != LEARNED:
             return s, at, NOT_LEARNED
     return actions.size, at, DONE

@@ -24,8 +24,25 @@ import numpy as np
 
 from bayescontrol._arrays import UIntArray
 from bayescontrol.kernels import gibbs
-from bayescontrol.kernels._jit import leaf
-from bayescontrol.kernels.gibbs import LAMBDA0, MU0, RHO, SIGMA, Chain, Evidence
+from bayescontrol.kernels._jit import inlined, leaf
+from bayescontrol.kernels.gibbs import (
+    FIRST,
+    MEAN,
+    MISFIT,
+    MU,
+    MU0,
+    RHO,
+    SCATTER,
+    SIGMA,
+    SIZE,
+    SPREAD,
+    TIMES,
+    TOTAL,
+    Chain,
+    Evidence,
+    N,
+    S,
+)
 from bayescontrol.kernels.random import gamma, normal
 
 #: The least level of the noise, as a variance in units of s².
@@ -33,33 +50,33 @@ FLOOR = 1e-4
 
 
 @leaf
-def reward_scale(e: Evidence, pairs: int) -> tuple[float, float]:
+def reward_scale(e: Evidence, c: Chain, states: int) -> tuple[float, float]:
     """Return the largest mean reward of a transition, at least 0, and s², or 1 if s² would be 0.
-
-    Pairs are numbered up to `pairs`; actions that their state does not offer are skipped.
 
     >>> from bayescontrol.mdp.gibbs import GibbsBelief
     >>> belief = GibbsBelief(actions=1)
     >>> belief.observe("x", 0, (3.0, "y"))
     >>> belief.observe("x", 0, (5.0, "y"))
-    >>> reward_scale(belief.ledger.evidence, 2)
+    >>> reward_scale(belief.ledger.evidence, belief.ledger.chain, 2)
     (4.0, 17.0)
     """
-    low, high, scatter, n = 0.0, 0.0, 0.0, 1e-300  # n is positive, to avoid 0/0
-    for i in range(np.uint64(pairs)):
-        if e.s[i] > 0.0:  # the state offers the action, see `gibbs.offers`
-            scatter += e.scatter[i]
-            n += e.n[i]
-            for t in range(e.first[i], e.first[i] + e.known[i]):
-                mean = e.rewards[t] / e.times[t]
-                low, high = min(low, mean), max(high, mean)
-    square = (high - low) ** 2 + scatter / n
+    low, high, scatter = 0.0, 0.0, 0.0
+    for x in range(np.uint64(states)):
+        for a in range(np.uint64(c.Q.shape[1])):
+            scatter += e.pairs[x, a, SCATTER]
+            b, lane = gibbs.block_and_lane(a)
+            block = e.blocks[x, b]
+            for t in range(block[FIRST], block[FIRST] + block[SIZE]):
+                if e.rewards[t, TIMES, lane] > 0.0:
+                    mean = e.rewards[t, TOTAL, lane] / e.rewards[t, TIMES, lane]
+                    low, high = min(low, mean), max(high, mean)
+    square = (high - low) ** 2 + scatter / max(c.scalars[gibbs.COUNT], 1.0)
     return high, square if square > 0.0 else 1.0
 
 
-@leaf
-def pair_target(e: Evidence, c: Chain, x: int, i: int) -> tuple[float, float]:
-    """Return T̄ and SS of pair i of state x; an untried pair has T̄ = μ0 + M(x) and SS = 0.
+@inlined
+def pair_target(e: Evidence, c: Chain, x: int, a: int) -> tuple[float, float]:
+    """Return T̄ and SS of action a in state x; an untried pair has T̄ = μ0 + M(x) and SS = 0.
 
     >>> from bayescontrol.mdp.gibbs import GibbsBelief, GibbsPrior
     >>> belief = GibbsBelief(1, GibbsPrior(mu0=1.0, lambda0=1.0))
@@ -67,29 +84,24 @@ def pair_target(e: Evidence, c: Chain, x: int, i: int) -> tuple[float, float]:
     >>> pair_target(belief.ledger.evidence, belief.ledger.chain, 0, 0)
     (2.0, 2.0)
     """
-    mu0, lambda0 = e.prior[MU0], e.prior[LAMBDA0]
-    first, end = e.first[i], e.first[i] + e.known[i]
-    if first == end:
-        return mu0 + c.M[x], 0.0
-    # Squares are summed relative to the first target, which is close to the others.
-    origin, total, squares, ss = 0.0, 0.0, 0.0, e.scatter[i]
-    for t in range(first, end):
-        n, lam, mean = e.times[t], e.weight[t], e.rewards[t] / e.times[t]
-        target = (lambda0 * mu0 + e.rewards[t]) / lam + c.M[e.successor[t]]
-        if t == first:
-            origin = target
-        total += lam * (target - origin)
-        squares += lam * (target - origin) ** 2
-        ss += n * lambda0 / lam * (mean - mu0) ** 2
-    shift = total * e.inverse[i]
-    return origin + shift, ss + max(squares - total * shift, 0.0)
+    b, lane = gibbs.block_and_lane(a)
+    pair, block = e.pairs[x, a], e.blocks[x, b]
+    if pair[N] == 0.0:
+        return e.prior[MU0] + c.M[x], 0.0
+    target, squares = pair[MU], 0.0
+    for t in range(block[FIRST], block[FIRST] + block[SIZE]):
+        target += e.share[t, lane] * c.M[e.successor[t]]
+    for t in range(block[FIRST], block[FIRST] + block[SIZE]):
+        T = e.rewards[t, MEAN, lane] + c.M[e.successor[t]]
+        squares += e.share[t, lane] * (T - target) ** 2
+    return target, pair[MISFIT] + pair[S] * squares
 
 
-@leaf
+@inlined
 def draw_pair(
-    e: Evidence, c: Chain, x: int, i: int, level: float, limit: float, rng_state: UIntArray
+    e: Evidence, c: Chain, x: int, a: int, level: float, limit: float, rng_state: UIntArray
 ) -> float:
-    """Draw σ²(x,a), at most `limit`, and return a draw of Q(x,a) + ρ for pair i; σ² = `level`.
+    """Draw σ²(x,a), at most `limit`, and return a draw of Q(x,a) + ρ; σ² = `level`.
 
     >>> from bayescontrol.mdp.gibbs import GibbsBelief
     >>> from bayescontrol.seeding import Stream
@@ -97,9 +109,10 @@ def draw_pair(
     >>> abs(draw_pair(ledger.evidence, ledger.chain, 0, 0, 1e-9, 1.0, Stream(0).state) - 1) < 0.1
     True
     """
-    target, ss = pair_target(e, c, x, i)
-    variance = min((level + 0.5 * ss) / gamma(rng_state, 1.0 + 0.5 * e.n[i]), limit)
-    spread = e.spread[i] if e.n[i] > 0.0 else 1.0  # an untried pair has the variance σ²(x,a)
+    target, ss = pair_target(e, c, x, a)
+    pair = e.pairs[x, a]
+    variance = min((level + 0.5 * ss) / gamma(rng_state, 1.0 + 0.5 * pair[N]), limit)
+    spread = pair[SPREAD] if pair[N] > 0.0 else 1.0  # an untried pair has the variance σ²(x,a)
     return target + math.sqrt(variance) * spread * normal(rng_state)
 
 
@@ -115,22 +128,20 @@ def sweep(e: Evidence, c: Chain, states: int, optimism: float, rng_state: UIntAr
     >>> abs(belief.rho - 2.5) < 5
     True
     """
-    actions = c.Q.shape[1]
-    high, scale = reward_scale(e, states * actions)
+    high, scale = reward_scale(e, c, states)
     if e.prior[MU0] != optimism * high:
         e.prior[MU0] = optimism * high
-        gibbs.prepare(e, states, actions)
+        gibbs.prepare(e, c, states)
     gibbs.draw_precision(e, c, states, 1.0, FLOOR * scale, rng_state)
     c.scalars[SIGMA] = min(c.scalars[SIGMA], math.sqrt(scale))
     gibbs.tally(e, c, states)
-    gibbs.draw_rho(c, rng_state)
+    gibbs.draw_rho(e, c, rng_state)
     level = c.scalars[SIGMA] ** 2
-    for x in range(states):
+    for x in range(np.uint64(states)):
         top = -math.inf
-        for a in range(actions):
-            i = x * actions + a
-            if e.s[i] > 0.0:  # x offers a; a call of `gibbs.offers` is slower here
-                c.Q[x, a] = draw_pair(e, c, x, i, level, scale, rng_state) - c.scalars[RHO]
+        for a in range(np.uint64(c.Q.shape[1])):
+            if gibbs.offers(e, x, a):
+                c.Q[x, a] = draw_pair(e, c, x, a, level, scale, rng_state) - c.scalars[RHO]
                 top = max(top, c.Q[x, a])
         c.M[x] = top
     gibbs.recentre(c, states)

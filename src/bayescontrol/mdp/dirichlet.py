@@ -39,7 +39,7 @@ from bayescontrol._arrays import ArrayLike, BoolArray, FloatArray, IntArray, req
 from bayescontrol._support.description import MOST_NUMBERS, ModelKind, SettingDoc, SizeLimit
 from bayescontrol._support.display import summary_html
 from bayescontrol._support.names import Names
-from bayescontrol._support.saved import Array, Fixed, Number, damaged, declare
+from bayescontrol._support.saved import Array, Copied, Fixed, Number, damaged, declare
 from bayescontrol._support.temperature import Tempered, with_temperature
 from bayescontrol.errors import (
     ImpossibleObservation,
@@ -159,6 +159,7 @@ class DirichletBelief(Tempered):
         Array("n"),
         Array("mean"),
         Number("scatter", least=0.0),
+        Copied("tried"),
         Array("drawn", lambda belief: belief._saved_mode(), shape=(None,)),
     )
 
@@ -184,6 +185,8 @@ class DirichletBelief(Tempered):
         self.n: FloatArray = np.zeros(may.shape)
         self.mean: FloatArray = np.zeros(may.shape)
         self.scatter = 0.0
+        #: n(x,a) = Σ_y n(x,a,y): how often each action was taken in each state.
+        self.tried: FloatArray = np.zeros(may.shape[:2])
         self._last: SampledMDP | None = None
 
     def _possible(self, given: ArrayLike | None) -> BoolArray:
@@ -232,6 +235,7 @@ class DirichletBelief(Tempered):
                 f"state {y!r} after action {a!r} in state {x!r}: `possible` rules it out"
             )
         self.n[cell] += 1.0
+        self.tried[here, column] += 1.0
         miss = r - self.mean[cell]
         self.mean[cell] += miss / self.n[cell]
         self.scatter += float(miss * (r - self.mean[cell]))
@@ -296,14 +300,9 @@ class DirichletBelief(Tempered):
     # -- properties ------------------------------------------------------------------------------
 
     @property
-    def tried(self) -> FloatArray:
-        """n(x,a): how often each action was taken in each state."""
-        return np.asarray(self.n.sum(2))
-
-    @property
     def count(self) -> int:
         """Number of observed transitions."""
-        return int(self.n.sum())
+        return int(self.tried.sum())
 
     def actions_in(self, x: Any) -> list[Any]:
         """Return the actions that state x offers."""
@@ -343,6 +342,10 @@ class DirichletBelief(Tempered):
             P, R = new.drawn[:-1].reshape(2, *self.n.shape)
             new._last = SampledMDP(self, P.copy(), R.copy(), float(new.drawn[-1]))
 
+    def _after_load(self) -> None:
+        """Compute n(x,a)."""
+        self.tried = self.n.sum(2)
+
     def merge(self, other: "DirichletBelief") -> None:
         """Add the transitions of `other`; the prior counts once. An error changes nothing."""
         if not isinstance(other, DirichletBelief):
@@ -363,7 +366,7 @@ class DirichletBelief(Tempered):
         apart = other.mean - self.mean
         self.scatter += other.scatter + float((self.n * share * apart**2).sum())
         self.mean = self.mean + share * apart
-        self.n = n
+        self.n, self.tried = n, self.tried + other.tried
 
     def _repr_html_(self) -> str:
         """Show the summary in a notebook."""
@@ -418,11 +421,11 @@ class DirichletAgent(ControlRule[SampledMDP, Any, Any, Any]):
         super().__init__(belief, start, advance, schedule)
         #: T_{k-1} and n(x,a) at the last draw.
         self._previous = 0
-        self._tried = belief.tried
+        self._tried = belief.tried.copy()
 
     def decide(self, x: Any, rng: Stream) -> tuple[SampledMDP, Any]:
         """Draw a model and return it with its action: an episode begins."""
-        self._previous, self._tried = self._t - self._drawn_at, self.belief.tried
+        self._previous, self._tried = self._t - self._drawn_at, self.belief.tried.copy()
         return super().decide(x, rng)
 
     def _held(self) -> Held[Any]:

@@ -217,30 +217,39 @@ class GibbsBelief(Saved):
 
     def sample(self, rng: StreamLike) -> QValues:
         """Draw a mode (Q, ρ): run the sweeps of one draw."""
-        self._draw(-1, rng)  # -1: there is no current state
-        Q = np.where(self.ledger.has_action(), self.ledger.chain.Q[: len(self.ledger)], -np.inf)
+        self._draw(rng)
+        ledger = self.ledger
+        Q = ledger.chain.Q[: len(ledger), : len(ledger.actions)]
+        Q = np.where(ledger.has_action(), Q, -np.inf)
         self._last = self._mode(Q, self.rho)
         return self._last
 
     def draw_action(self, x: Any, rng: StreamLike) -> Any:
         """Draw a mode and return its action in x; like `sample`, but without copying Q."""
-        ledger = self.ledger
-        place = ledger.place(x)
-        choices = ledger.actions_of(x) if place is None else []
-        self._last = None
-        self._draw(-1 if place is None else place, rng)
+        ledger, gibbs = self.ledger, kernels.gibbs
+        e, c, place = ledger.evidence, ledger.chain, ledger.place(x)
         if place is None:
+            choices = ledger.actions_of(x)
+            self._draw(rng)
             return choices[require_stream(rng).integers(len(choices))]
-        return ledger.actions[kernels.gibbs.best_action(ledger.evidence, ledger.chain, place)]
+        self._last = None
+        if self.prior.precision == "learned":
+            self._draw(rng)
+            return ledger.actions[gibbs.best_action(c, place)]
+        a = gibbs.draw_action(e, c, self.draw_settings, len(ledger), place, state_of(rng))
+        if a < 0:
+            self.check_chain()
+        return ledger.actions[a]
 
-    def _draw(self, x: int, rng: StreamLike) -> None:
-        """Run the sweeps of one draw; x is the index of the current state, -1 for none."""
+    def _draw(self, rng: StreamLike) -> None:
+        """Run the sweeps of one draw, without a current state."""
+        self._last = None
         evidence, chain, size = self.ledger.evidence, self.ledger.chain, len(self.ledger)
         if size and self.prior.precision == "learned":
             for _ in range(self.draw_settings.sweeps):
                 kernels.gibbs_learned.sweep(evidence, chain, size, self.prior.mu0, state_of(rng))
         elif size:
-            kernels.gibbs.draw_mode(evidence, chain, self.draw_settings, size, x, state_of(rng))
+            kernels.gibbs.draw_mode(evidence, chain, self.draw_settings, size, -1, state_of(rng))
         self.check_chain()
 
     def check_chain(self) -> None:

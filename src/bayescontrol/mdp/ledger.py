@@ -2,13 +2,15 @@
 
     (x, a, y) -> n(x,a,y), Σ r, Σ (r - r̄)²          states are numbered in order of observation
 
-The arrays double their capacity when they are full, for states and for the transitions of a pair.
+The arrays double their capacity when they are full, for states and for the transitions of a block
+of actions (see `kernels.gibbs`).
 The kernels modify them in place and never allocate.
 
 As named arrays, a ledger consists of
 
     evidence    states, actions, the available actions of each state; for each pair Σ r,
-                Σ (r - r̄)² and the number of observed successors; for each transition y, n and Σ r
+                Σ (r - r̄)²; for each block of actions its successors y, in the order of their
+                first observation, which of its actions have led to y, and their n and Σ r
     sampler     sampler/Q, sampler/M, sampler/scalars
 
 Everything else is computed from these, bit for bit. Inconsistent arrays are rejected.
@@ -21,19 +23,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bayescontrol import kernels
-from bayescontrol._arrays import Arrays, BoolArray
+from bayescontrol._arrays import Arrays, BoolArray, IntArray, UIntArray
 from bayescontrol._support.names import Names
 from bayescontrol._support.saved import Copied, Saved, SavedArrays, checked_array, damaged, declare
 from bayescontrol._support.values import pack, unpack
 from bayescontrol.errors import BadEvidence, IncompatibleState, InvalidTable, UnknownAction
 
-#: Initial capacity: states, and successors of a pair.
+#: Initial capacity: states, and successors of a block.
 FIRST_STATES, FIRST_ROOM = 8, 4
-PER_PAIR = ("n", "r", "scatter", "s", "inverse", "spread", "pull", "first", "known", "room")
-PER_SAVED_TRANSITION = ("successor", "times", "rewards")
-PER_TRANSITION = (*PER_SAVED_TRANSITION, "weight")
-PER_STATE = ("from_prior", "from_data")
-INDICES = ("first", "known", "room", "successor")
 #: Number of scalars in the state of the sampler, besides Q and M.
 SCALARS = 7
 
@@ -74,16 +71,23 @@ class Ledger(Saved):
         names = [] if states is None else list(Names("state", states))
         self.declared = states is not None
         self.places: dict[Any, int] = {}
-        #: How many entries for transitions are reserved for pairs.
+        #: How many entries for transitions are reserved for blocks.
         self._used = 0
-        columns: dict[str, Any] = dict.fromkeys(PER_PAIR + PER_TRANSITION + PER_STATE, np.zeros(0))
-        columns |= dict.fromkeys(INDICES, np.zeros(0, np.uint64))
-        prior_numbers = np.array([*prior, float(len(names))])
-        self.evidence = kernels.gibbs.Evidence(prior=prior_numbers, **columns)
+        lanes = kernels.gibbs.LANES
+        blocks = (len(self.actions) + lanes - 1) // lanes
+        self.evidence = kernels.gibbs.Evidence(
+            prior=np.array([*prior, float(len(names))]),
+            pairs=np.zeros((0, blocks * lanes, 8)),
+            blocks=np.zeros((0, blocks, 3), np.uint64),
+            successor=np.zeros(0, np.uint64),
+            share=np.zeros((0, lanes)),
+            rewards=np.zeros((0, 3, lanes)),
+            inflow=np.zeros((0, 2)),
+        )
         scalars = np.zeros(SCALARS)
         scalars[kernels.gibbs.SIGMA] = 1.0
-        self.chain = kernels.gibbs.Chain(np.zeros((0, len(self.actions))), np.zeros(0), scalars)
-        self._enlarge(FIRST_STATES, FIRST_STATES * len(self.actions) * FIRST_ROOM)
+        self.chain = kernels.gibbs.Chain(np.zeros((0, blocks * lanes)), np.zeros(0), scalars)
+        self._enlarge(FIRST_STATES, FIRST_STATES * blocks * FIRST_ROOM)
         for x in names:
             self.add_state(x, 0.0, self.available(x))
 
@@ -91,31 +95,30 @@ class Ledger(Saved):
 
     def _enlarge(self, states: int, pool: int) -> None:
         """Enlarge the arrays to `states` states and `pool` transitions; new entries are 0."""
-        pairs = states * len(self.actions)
-        sizes = dict.fromkeys(PER_PAIR, pairs) | dict.fromkeys(PER_TRANSITION, pool)
-        sizes |= dict.fromkeys(PER_STATE, states)
-        self.evidence = self.evidence._replace(
-            **{name: _extended(getattr(self.evidence, name), n) for name, n in sizes.items()}
+        e, c = self.evidence, self.chain
+        per_state, per_transition = ("pairs", "blocks", "inflow"), ("successor", "share", "rewards")
+        sizes = dict.fromkeys(per_state, states) | dict.fromkeys(per_transition, pool)
+        self.evidence = e._replace(
+            **{name: _extended(getattr(e, name), n) for name, n in sizes.items()}
         )
-        Q, M = _extended(self.chain.Q, states), _extended(self.chain.M, states)
-        self.chain = self.chain._replace(Q=Q, M=M)
+        self.chain = c._replace(Q=_extended(c.Q, states), M=_extended(c.M, states))
 
     def _reserve(self, room: int) -> int:
         """Reserve entries for `room` transitions and return the first index."""
-        while self._used + room > self.evidence.successor.size:
-            self._enlarge(self.chain.M.size, 2 * self.evidence.successor.size)
-        self._used += room
-        return self._used - room
+        needed, pool = self._used + room, self.evidence.successor.size
+        if needed > pool:
+            self._enlarge(self.chain.M.size, max(needed, 2 * pool))
+        self._used = needed
+        return needed - room
 
-    def make_room(self, i: int, room: int) -> None:
-        """Move the transitions of pair i to a new block with space for `room` transitions."""
+    def make_room(self, x: int, block: int, room: int) -> None:
+        """Move the transitions of a block to a new place with space for `room` transitions."""
         first = self._reserve(room)
         e = self.evidence
-        old, count = int(e.first[i]), int(e.known[i])
-        for name in PER_TRANSITION:
-            column = getattr(e, name)
-            column[first : first + count] = column[old : old + count]
-        e.first[i], e.room[i] = first, room
+        old, size, _ = e.blocks[x, block].tolist()
+        for column in (e.successor, e.share, e.rewards):
+            column[first : first + size] = column[old : old + size]
+        e.blocks[x, block] = first, size, room
 
     # -- states and their actions ------------------------------------------------------------------
 
@@ -136,7 +139,7 @@ class Ledger(Saved):
         """Return an array [a]: whether action a is available in state x, which may be unknown."""
         place, actions = self.place(x), len(self.actions)
         if place is not None:  # n is -1 for unavailable actions, see `add_state`
-            return np.asarray(self.evidence.n[place * actions : (place + 1) * actions] >= 0.0)
+            return np.asarray(self.evidence.pairs[place, :actions, kernels.gibbs.N] >= 0.0)
         if self.allowed is None:
             return np.ones(actions, bool)
         row = np.zeros(actions, bool)
@@ -159,19 +162,18 @@ class Ledger(Saved):
 
     def has_action(self) -> BoolArray:
         """Return an array [x, a]: whether action a is available in state x; n = -1 if not."""
-        n = self.evidence.n[: len(self) * len(self.actions)]
-        return np.asarray(n.reshape(len(self), len(self.actions)) >= 0.0)
+        n = self.evidence.pairs[: len(self), : len(self.actions), kernels.gibbs.N]
+        return np.asarray(n >= 0.0)
 
     def add_state(self, x: Any, level: float, available: BoolArray) -> int:
         """Add the unknown state x with these actions and the initial Q-value `level`."""
         if len(self) == self.chain.M.size:
             self._enlarge(2 * len(self), self.evidence.successor.size)
-        place, actions = len(self), len(self.actions)
-        first = self._reserve(actions * FIRST_ROOM)
-        for a in range(actions):
-            i = place * actions + a
-            self.evidence.first[i], self.evidence.room[i] = first + a * FIRST_ROOM, FIRST_ROOM
-            self.evidence.n[i] = 0.0 if available[a] else -1.0
+        place, blocks = len(self), self.evidence.blocks.shape[1]
+        for b in range(blocks):
+            self.evidence.blocks[place, b] = self._reserve(FIRST_ROOM), 0, FIRST_ROOM
+        n = self.evidence.pairs[place, :, kernels.gibbs.N]
+        n[:], n[np.flatnonzero(available)] = -1.0, 0.0
         self.places[x.item() if isinstance(x, np.generic) else x] = place
         kernels.gibbs.add_state(self.evidence, self.chain, place, level)
         return place
@@ -183,23 +185,40 @@ class Ledger(Saved):
     ) -> None:
         """Add n(x,a,y) += n, Σ r += total, Σ (r - r̄)² += scatter. An error changes nothing."""
         column = self.action(a, x)
+        try:
+            row_x, row_y = self.places.get(x), self.places.get(y)
+        except TypeError:  # a state is not hashable: `find` raises the error
+            row_x = row_y = None
+        if row_x is None or row_y is None:
+            row_x, row_y = self._add_states(x, a, y)
+        elif self.evidence.pairs.item(row_x, column, kernels.gibbs.N) < 0.0:
+            raise self._unavailable(a, x)
+        learn, full = kernels.gibbs.learn, kernels.gibbs.FULL
+        while learn(self.evidence, self.chain, row_x, column, row_y, n, total, scatter) == full:
+            block = column // kernels.gibbs.LANES
+            room = self.evidence.blocks.item(row_x, block, kernels.gibbs.ROOM)
+            self.make_room(row_x, block, 2 * room)
+
+    def _add_states(self, x: Any, a: Any, y: Any) -> tuple[int, int]:
+        """Add x and y unless they are known, and return their indices. An error changes nothing."""
         row_x = self.find(x, f"before action {a!r}")
         row_y = self.find(y, f"after action {a!r} in state {x!r}")
         available_in_x, available_in_y = self.available(x), self.available(y)
-        if not available_in_x[column]:
-            raise UnknownAction(
-                f"action {a!r} is not available in state {x!r}: choose from {self.actions_of(x)}"
-            )
+        if not available_in_x[self.action(a, x)]:
+            raise self._unavailable(a, x)
         if row_x is None:
             row_x = self.add_state(x, float(self.chain.M[0]), available_in_x)  # as the first state
             row_y = self.place(y)  # y may be the new state x
         if row_y is None:
             # A new state starts with the value of its predecessor, until the next sweep.
             row_y = self.add_state(y, float(self.chain.M[row_x]), available_in_y)
-        i = row_x * len(self.actions) + column
-        learn, full = kernels.gibbs.learn, kernels.gibbs.FULL
-        while learn(self.evidence, self.chain, row_x, i, row_y, n, total, scatter) == full:
-            self.make_room(i, 2 * int(self.evidence.room[i]))
+        return row_x, row_y
+
+    def _unavailable(self, a: Any, x: Any) -> UnknownAction:
+        """Return the error for an action that state x does not offer."""
+        return UnknownAction(
+            f"action {a!r} is not available in state {x!r}: choose from {self.actions_of(x)}"
+        )
 
     def find(self, y: Any, where: str) -> int | None:
         """Return the index of state y, None if it is new; raise `BadEvidence` if it is invalid."""
@@ -214,54 +233,52 @@ class Ledger(Saved):
 
     def absorb(self, other: "Ledger") -> None:
         """Record every transition of the other ledger here."""
-        e = other.evidence
-        for entry, i, t in other._rows():
-            # The scatter is stored per pair: add it with the first transition of the pair.
-            scatter = float(e.scatter[i]) if t == int(e.first[i]) else 0.0
-            self.record(*entry[:3], entry.total, entry.n, scatter)
+        scatter = other.evidence.pairs[..., kernels.gibbs.SCATTER].copy()
+        for entry, pair in other._rows():
+            self.record(*entry[:3], entry.total, entry.n, scatter.item(pair))
+            scatter[pair] = 0.0  # of all transitions of the pair: it has been added
 
     # -- reading -----------------------------------------------------------------------------------
 
     @property
     def count(self) -> int:
         """Number of observed transitions."""
-        return int(self.evidence.from_data[: len(self)].sum())
+        return int(self.chain.scalars[kernels.gibbs.COUNT])
 
-    def _rows(self) -> Iterator[tuple[Entry, int, int]]:
-        """Yield every observed transition, the index of its pair, and its position."""
-        names, e = list(self.places), self.evidence
+    def _rows(self) -> Iterator[tuple[Entry, tuple[int, int]]]:
+        """Yield every observed transition, and the indices of its state and action."""
+        names, e, lanes = list(self.places), self.evidence, kernels.gibbs.LANES
         for x, name in enumerate(names):
             for a, action in enumerate(self.actions):
-                i = x * len(self.actions) + a
-                for t in range(int(e.first[i]), int(e.first[i]) + int(e.known[i])):
-                    y = names[int(e.successor[t])]
-                    yield Entry(name, action, y, int(e.times[t]), float(e.rewards[t])), i, t
+                first, size, _ = e.blocks[x, a // lanes].tolist()
+                for t in range(first, first + size):
+                    n, total, _ = e.rewards[t, :, a % lanes].tolist()
+                    if n:
+                        yield Entry(name, action, names[int(e.successor[t])], int(n), total), (x, a)
 
     def __iter__(self) -> Iterator[Entry]:
-        """Iterate over the observed transitions by state, action and time of first occurrence."""
-        return (entry for entry, _, _ in self._rows())
+        """Iterate over the observed transitions by state and action."""
+        return (entry for entry, _ in self._rows())
 
     # -- saving and loading ------------------------------------------------------------------------
 
     def save(self) -> Arrays:
         """Return the ledger as named arrays, without unused capacity."""
-        size, e, c = len(self), self.evidence, self.chain
-        pairs = size * len(self.actions)
-        counts = e.known[:pairs].astype(np.int64)
-        # The transitions of all pairs in order, without the unused entries between them.
-        offsets = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
-        positions = np.repeat(e.first[:pairs].astype(np.int64), counts) + offsets
+        e, c, size, A = self.evidence, self.chain, len(self), len(self.actions)
+        rows = _positions(e.blocks[:size])
+        times, totals, _ = e.rewards[rows].swapaxes(0, 1)
         return {
             "states": pack(list(self.places), "the states"),
             "actions": pack(list(self.actions), "the actions"),
             "offered": self.has_action(),
-            "known": counts,
-            "r": e.r[:pairs].copy(),
-            "scatter": e.scatter[:pairs].copy(),
-            "successor": e.successor[positions].astype(np.int64),
-            "times": e.times[positions],
-            "rewards": e.rewards[positions],
-            "sampler/Q": c.Q[:size].copy(),
+            "known": e.blocks[:size, :, kernels.gibbs.SIZE].astype(np.int64),
+            "r": e.pairs[:size, :A, kernels.gibbs.R].copy(),
+            "scatter": e.pairs[:size, :A, kernels.gibbs.SCATTER].copy(),
+            "successor": e.successor[rows].astype(np.int64),
+            "observed": times > 0.0,
+            "times": times[times > 0.0],
+            "rewards": totals[times > 0.0],
+            "sampler/Q": c.Q[:size, :A].copy(),
             "sampler/M": c.M[:size].copy(),
             "sampler/scalars": c.scalars.copy(),
         }
@@ -292,28 +309,33 @@ class Ledger(Saved):
                     "the saved one"
                 )
             new.add_state(x, 0.0, row)
-        end = np.cumsum(arrays["known"])
-        for i, (first, last) in enumerate(zip(end - arrays["known"], end, strict=True)):
-            new._restore_pair(i, {name: arrays[name][first:last] for name in PER_SAVED_TRANSITION})
-        e, c = new.evidence, new.chain
-        e.r[: end.size], e.scatter[: end.size] = arrays["r"], arrays["scatter"]
-        kernels.gibbs.prepare(e, len(new), len(actions))
-        c.Q[: len(new)], c.M[: len(new)] = arrays["sampler/Q"], arrays["sampler/M"]
-        c.scalars[:] = arrays["sampler/scalars"]
-        self.places, self._used, self.evidence, self.chain = new.places, new._used, e, c
+        new._restore(arrays)
+        self.places, self._used = new.places, new._used
+        self.evidence, self.chain = new.evidence, new.chain
 
-    def _restore_pair(self, i: int, transitions: Arrays) -> None:
-        """Write the saved transitions of pair i, which has none yet."""
-        count = len(transitions["times"])
-        if count > self.evidence.room[i]:
-            self.make_room(i, count)
-        e = self.evidence
-        block = slice(int(e.first[i]), int(e.first[i]) + count)
-        for name, column in transitions.items():
-            getattr(e, name)[block] = column
-        e.known[i] = count
-        # n[i] is -1 if the state does not offer the action, otherwise 0: adding keeps the mark.
-        e.n[i] += transitions["times"].sum()
+    def _restore(self, arrays: Arrays) -> None:
+        """Write the saved transitions and the state of the sampler; the states are known."""
+        for x, block in np.argwhere(arrays["known"] > FIRST_ROOM).tolist():
+            self.make_room(x, block, arrays["known"].item(x, block))
+        e, c, size, A = self.evidence, self.chain, len(self), len(self.actions)
+        e.blocks[:size, :, kernels.gibbs.SIZE] = arrays["known"]
+        rows = _positions(e.blocks[:size])
+        e.successor[rows] = arrays["successor"]
+        t, lane = np.nonzero(arrays["observed"])
+        e.rewards[rows[t], kernels.gibbs.TIMES, lane] = arrays["times"]
+        e.rewards[rows[t], kernels.gibbs.TOTAL, lane] = arrays["rewards"]
+        e.pairs[:size, :A, kernels.gibbs.R] = arrays["r"]
+        e.pairs[:size, :A, kernels.gibbs.SCATTER] = arrays["scatter"]
+        c.Q[:size, :A], c.M[:size] = arrays["sampler/Q"], arrays["sampler/M"]
+        c.scalars[:] = arrays["sampler/scalars"]
+        kernels.gibbs.prepare(e, c, size)
+
+
+def _positions(blocks: UIntArray) -> IntArray:
+    """Return the positions of the transitions of these blocks, in order."""
+    first, size, _ = blocks.reshape(-1, 3).T.astype(np.int64)
+    positions: IntArray = np.arange(size.sum()) + np.repeat(first - (size.cumsum() - size), size)
+    return positions
 
 
 def _extended(array: Any, size: int) -> Any:
@@ -329,31 +351,38 @@ def _require_valid(arrays: Arrays, states: object, actions: int) -> None:
         raise IncompatibleState(
             f"the saved states {arrays['states']} are not a list of distinct states"
         )
-    size = len(states)
-    table, pairs, transitions = (size, actions), (size * actions,), arrays["successor"].shape
+    size, lanes = len(states), kernels.gibbs.LANES
+    blocks = (actions + lanes - 1) // lanes  # of a state
+    table, transitions = (size, actions), arrays["successor"].shape
+    observed = checked_array(arrays, "observed", np.bool_, (*transitions, lanes))
     shapes: dict[str, tuple[int, ...]] = {
-        "r": pairs, "scatter": pairs, "times": transitions, "rewards": transitions,
+        "r": table, "scatter": table, "times": (observed.sum(),), "rewards": (observed.sum(),),
         "sampler/Q": table, "sampler/M": (size,), "sampler/scalars": (SCALARS,),
-        "known": pairs, "successor": transitions, "offered": table,
+        "known": (size, blocks), "successor": transitions, "offered": table,
     }  # fmt: skip
     dtypes = {"known": np.int64, "successor": np.int64, "offered": np.bool_}
     for name, shape in shapes.items():
         checked_array(arrays, name, dtypes.get(name, np.float64), shape)
     counts, y, n = arrays["known"], arrays["successor"], arrays["times"]
-    scalars = arrays["sampler/scalars"]
+    scalars, is_complete = arrays["sampler/scalars"], (counts >= 0).all() and counts.sum() == y.size
+    block = np.repeat(
+        np.arange(counts.size), counts.ravel() if is_complete else 0
+    )  # of each transition
+    offered = np.zeros((size, blocks * lanes), bool)
+    offered[:, :actions] = arrays["offered"]
     checks = {
-        "known": (counts >= 0).all() and counts.sum() == y.size,
+        "known": is_complete,
         "successor": ((y >= 0) & (y < size)).all(),
+        "observed": observed.any(1).all(),
         "times": ((n >= 1.0) & (n == np.floor(n))).all(),
         "scatter": (arrays["scatter"] >= 0.0).all(),
-        "offered": arrays["offered"].any(1).all()
-        and not counts.reshape(size, actions)[~arrays["offered"]].any(),
+        "offered": offered.any(1).all()
+        and not (is_complete and observed[~offered.reshape(-1, lanes)[block]].any()),
         "sampler/scalars": scalars[kernels.gibbs.SIGMA] > 0.0
         and 0.0 <= scalars[kernels.gibbs.CURSOR] <= size,
     }
     for name, is_valid in checks.items():
         if not is_valid:
             raise damaged(f"{name} is {arrays[name]}")
-    pair = np.repeat(np.arange(counts.size), counts)  # of each transition
-    if np.unique(pair * max(size, 1) + y).size < y.size:  # one number for each (x, a, y)
+    if np.unique(block * max(size, 1) + y).size < y.size:  # one number for each block and y
         raise damaged("a transition occurs twice")
