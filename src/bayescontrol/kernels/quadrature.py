@@ -279,10 +279,10 @@ def densities(components: Components, left: float, y: float, product: float, nod
     0.68268949213708...
     """
     kind, a, b, nu, first, _, _, rows, arms = components
-    f, D, u = nodes.f, nodes.D, nodes.scratch
+    f, D = nodes.f, nodes.D
     h = 0.5 * (y - left)
     c = y - h
-    has_shape = shape(kind, c, h, D, u)
+    has_shape = shape(kind, c, h, D, nodes.scratch)
     worst = 0.0
     for j in range(arms.shape[0]):
         if arms[j, HIGH] <= left:
@@ -291,17 +291,16 @@ def densities(components: Components, left: float, y: float, product: float, nod
         for i in range(first[j], first[j + 1]):
             if rows[i, HIGH] <= left or rows[i, LOW] >= y:
                 continue
-            if has_shape:
-                drop, slope, size = rows[i, DROP], h * rows[i, SLOPE], rows[i, SIZE]
-                for k in range(K):
-                    u[k] = drop + slope * NODE[k] + size * D[k]
-            else:
-                mode = rows[i, MODE]
-                for k in range(K):
-                    u[k] = fall(kind, a[i], b[i], nu[i], mode, c - mode + h * NODE[k])[0]
-            height = h * rows[i, PEAK]
+            height, drop = h * rows[i, PEAK], rows[i, DROP]
+            slope, size = h * rows[i, SLOPE], rows[i, SIZE]
             for k in range(K):
-                x, e = exp_split(-u[k] if u[k] < 700.0 else -700.0)
+                if has_shape:
+                    u = drop + slope * NODE[k] + size * D[k]
+                else:
+                    u = fall(
+                        kind, a[i], b[i], nu[i], rows[i, MODE], c - rows[i, MODE] + h * NODE[k]
+                    )[0]
+                x, e = exp_split(-u if u < 700.0 else -700.0)
                 f[j, k] += height * x * POWER[int(max(-e, 0.0))]
         others_product = min(product / max(1.0 - arms[j, TAIL], 1e-16), 1.0)
         worst = max_or_nan(worst, others_product * gauss_error(f[j]))
@@ -325,9 +324,7 @@ def _power(x: float, n: int) -> float:
 
 
 @leaf
-def products(
-    arms: FloatArray, count: IntArray, left: float, nodes: Nodes
-) -> tuple[float, float]:
+def products(arms: FloatArray, count: IntArray, left: float, nodes: Nodes) -> tuple[float, float]:
     """Write part_i = h f_i Π_{j≠i} F_j and their sum S at the nodes; return Π_j F_j at both ends.
 
     `nodes.F` becomes F_j^c, where c = count[j]. The right end comes first.
@@ -386,8 +383,8 @@ DONE, FAILED, INVALID = 0, 1, 2
 #: integers.
 ROWS, MORE_ROWS, NODES, INTEGERS = 7, 6, K, 6
 
-#: An odd number whose multiples differ in their upper bits: 2^64 over the golden ratio.
-HASH = -7046029254386353131
+#: Odd numbers whose multiples differ in their upper bits.
+HASH_A, HASH_B = 0x1E3779B97F4A7C15, 0x3F58476D1CE4E5B9
 #: The limit of panels: some tens are needed, hundreds if scales differ by many orders.
 MAX_PANELS = 10_000
 #: For a smaller ν, quantiles of Student's distribution overflow.
@@ -417,16 +414,16 @@ def group_equal(
     >>> rows[0, :2], numbers[:3], numbers[3:5]
     (array([2., 1.]), array([0, 1, 0]), array([2, 1]))
     """
-    N, different, size = a.size, 0, 2
-    while size < 2 * N:
-        size *= 2
+    N, different, bits = a.size, 0, 1
+    while 1 << bits < 2 * N:
+        bits += 1
+    size = 1 << bits
     group, count, table = numbers[:N], numbers[N : 2 * N], numbers[2 * N : 2 * N + size]
     table[:] = -1
     a_bits, b_bits = a.view(np.int64), b.view(np.int64)
     for i in range(N):
-        # The first bits of the product depend on all bits; neighbours a + 1, b - 1 differ.
-        hash_bits = (a_bits[i] * 3 + b_bits[i]) * HASH
-        slot = (hash_bits >> 20) & (size - 1)
+        # The upper bits of a product depend on all bits; integers differ in the upper ones only.
+        slot = ((a_bits[i] * HASH_A + b_bits[i] * HASH_B) >> (64 - bits)) & (size - 1)
         j = table[slot]
         while j >= 0 and not (rows[0, j] == a[i] and rows[1, j] == b[i] and rows[2, j] == nu[i]):
             slot = (slot + 1) & (size - 1)
@@ -538,8 +535,8 @@ def best_of_each(
     >>> import numpy as np
     >>> from bayescontrol.kernels.posteriors import NORMAL
     >>> mu, sd, P = np.array([[0.0, 0.0], [0.0, 9.0]]), np.ones((2, 2)), np.empty((2, 2))
-    >>> first, scratch, numbers = np.arange(3), np.empty((ROWS * 2 + MORE_ROWS, K)), np.empty(12, int)
-    >>> best_of_each(NORMAL, mu, sd, sd, first, np.ones(2), P, scratch, numbers), P.round(9)
+    >>> scratch, numbers = np.empty((ROWS * 2 + MORE_ROWS, K)), np.empty(INTEGERS * 2, int)
+    >>> best_of_each(NORMAL, mu, sd, sd, np.arange(3), np.ones(2), P, scratch, numbers), P.round(9)
     ((0, 1), array([[0.5, 0.5], [0. , 1. ]]))
     """
     for i in range(a.shape[0]):
