@@ -201,6 +201,18 @@ def test_identical_arms_are_equally_likely_best(arms: int) -> None:
     np.testing.assert_allclose(gamma_best(np.full(arms, 0.01), 3.0), even, atol=1e-13)
 
 
+def test_arms_with_equal_posteriors_have_equal_probabilities_that_agree_with_different_arms() -> (
+    None
+):
+    """Arms that differ by 1e-13 are computed one by one, so they check the powers of F."""
+    a, b = np.array([3.0, 1.0, 3.0, 7.0, 1.0, 3.0]), np.array([2.0, 1.0, 2.0, 4.0, 1.0, 2.0])
+    P = beta_best(a, b)
+    assert P[0] == P[2] == P[5]
+    assert P[1] == P[4]
+    np.testing.assert_allclose(P, beta_best(a * (1.0 + 1e-13 * np.arange(6)), b), atol=1e-11)
+    assert P.sum() == pytest.approx(1.0, abs=1e-14)
+
+
 def test_densities_with_poles_at_both_ends_are_integrated() -> None:
     # Beta(ε, ε) is almost always 0 or 1: it exceeds a Beta(1, 1) half of the time.
     assert beta_best([1e-3, 1.0], [1e-3, 1.0]) == pytest.approx([0.5, 0.5], abs=1e-13)

@@ -11,12 +11,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bayescontrol import kernels
+from bayescontrol._arrays import FloatArray
 from bayescontrol._compiled import find_loop
 from bayescontrol.bandits import BernoulliBandit
 from bayescontrol.baselines import GittinsAgent, GittinsTable, gittins_bounds, gittins_index
-from bayescontrol.baselines.gittins_solver import GittinsProblem, Workspace, march
+from bayescontrol.baselines.gittins_solver import GittinsProblem, march
 from bayescontrol.errors import BadEvidence, IncompatibleState, InvalidPrior, UnknownArm
-from bayescontrol.kernels.gittins import Sweep
+from bayescontrol.kernels.gittins import Band, Passes
 from bayescontrol.seeding import Stream
 from bayescontrol.testing import check_fused, check_resume, check_same_seed, same_bits
 
@@ -167,10 +169,10 @@ def test_the_stated_error_bounds_the_true_error(
 
 
 def test_a_table_that_ignores_the_gap_is_detected(monkeypatch: pytest.MonkeyPatch) -> None:
-    def careless(workspace: Workspace, at: Sweep) -> None:
-        at.ref[:], at.e[:] = at.b, 0.0
+    def careless(e: FloatArray, band: Band, passes: Passes) -> None:
+        passes.e[:] = 0.0
 
-    monkeypatch.setattr(Workspace, "gap", careless)
+    monkeypatch.setattr(kernels.gittins, "gap", careless)
     table = GittinsTable(0.99, 150, cache=False)
     monkeypatch.undo()
     assert wrong_states(table, 150, seed=1) != []

@@ -48,27 +48,44 @@ def test_a_pass_and_its_gap_enclose_the_plain_dynamic_programme(
 ) -> None:
     rows, levels = 30, 80
     problem = GittinsProblem(alpha, beta, gamma, rows - 1, levels if ends else None)
-    workspace = Workspace(problem, levels, ghost)
-    workspace.open(lam, lam + 0.01)
-    first = workspace.sweep(lam)
-    workspace.gap(first)
-    for now in (lam, lam + 0.004, lam + 0.01):
-        found = workspace.sweep(now)
-        assert (found.b >= first.ref).all()
+    workspace = Workspace(problem, levels, ghost, lanes=3)
+    passes = workspace.sweep((lam, lam + 0.004, lam + 0.01), gap=True)
+    for k, now in enumerate(passes.lam):
         if ends:
             least = most = plain(problem, levels, now, "keep")
         else:
             least = plain(problem, 3 * levels, now, "keep")
             most = plain(problem, 3 * levels, now, "known")
         for n in range(rows):
-            b = int(found.b[n])
+            b, ref = int(passes.b[k, n]), int(passes.ref[n])
+            assert ref <= b
             if 0 < b <= n + 1:
                 assert least[n][b - 1] <= 1e-15
-            for j in range(found.near.shape[1]):
-                s, k = b + j, b + j - int(first.ref[n])
-                if s <= n and k < first.e.shape[1] and found.near[n, j] >= 0.0:
-                    assert least[n][s] <= found.near[n, j] + 1e-15
-                    assert found.near[n, j] - first.e[n, k] <= most[n][s] + 1e-15
+            for s in range(b, min(n + 1, ref + passes.near.shape[1])):
+                near, e = passes.near[n, s - ref, k], passes.e[n, s - ref]
+                if near >= 0.0:
+                    assert least[n][s] <= near + 1e-15
+                    assert near - e <= most[n][s] + 1e-15
+
+
+@settings(max_examples=10)
+@cases
+def test_passes_do_not_depend_on_those_beside_them(
+    alpha: float, beta: float, gamma: float, lam: float, ghost: float, ends: bool
+) -> None:
+    rows, levels = 30, 80
+    problem = GittinsProblem(alpha, beta, gamma, rows - 1, levels if ends else None)
+    together = Workspace(problem, levels, ghost, lanes=4).sweep(lam + np.arange(4) * 0.005)
+    workspace = Workspace(problem, levels, ghost, lanes=2)
+    for k in range(4):
+        # The last λ sets the states that matter, so it is the same.
+        one = workspace.sweep((together.lam[k], together.lam[3]))
+        np.testing.assert_array_equal(one.b[0], together.b[k])
+        for n in range(rows):
+            for s in range(one.b[0, n], n + 1):
+                i, j = s - one.ref[n], s - together.ref[n]
+                if max(i, j) < one.near.shape[1]:
+                    assert one.near[n, i, 0] == together.near[n, j, k]
 
 
 @given(
@@ -92,31 +109,37 @@ def test_the_bound_on_later_values_is_a_supersolution(
     assert h(p) >= gamma * (p * h(success) + (1.0 - p) * h(failure)) - 1e-12
 
 
-def two_levels(lam: float, b: int = 0, near: float = 0.0, e: float = 0.0) -> gittins.Sweep:
-    """A pass over two levels: (0, 0) continues unless b = 1, and (1, 0) has the same values."""
-    first = np.array([b, 1])
-    return gittins.Sweep(lam, first, np.full((2, 1), near), np.array([0, 1]), np.full((2, 1), e))
+def three_levels(d: tuple[float, ...], e: float) -> gittins.Passes:
+    """Four passes: (0, 0) continues for the first two λ, (1, 0) has d, and (2, 0) stops."""
+    b = np.column_stack([[0, 0, 1, 1], [1 if value > 0.0 else 2 for value in d], np.full(4, 3)])
+    near = np.broadcast_to(d, (3, 2, 4)).copy()
+    lam, ref = np.array([0.6, 0.7, 0.8, 0.9]), np.array([0, 1, 3])
+    return gittins.Passes(lam, ref, b, near, np.full((3, 2), e))
 
 
 @pytest.mark.parametrize(
     ("values", "e", "bounds"),
     [
-        # F = .1 (.5 - λ) + .45 d, from .076 at .6 and .025 at .7 to -.0075 at .8
-        ((0.19, 0.1, 0.05), 0.0, (0.7 + 0.1 * 25 / 50.5, 0.7 + 0.1 * 25 / 32.5)),
-        # the lower bound of F at .7 is .0025
-        ((0.19, 0.1, 0.05), 0.05, (0.7 + 0.1 * 25 / 730, 0.7 + 0.1 * 25 / 32.5)),
+        # F = .1 (.5 - λ) + .45 D is .0755, .025, -.0075, -.022 for λ = .6 to .9
+        ((0.19, 0.1, 0.05, 0.04), 0.0, (0.7 + 0.1 * 25 / 50.5, 0.7 + 0.1 * 25 / 32.5)),
+        # with .1025 at .6 the chord from .8 to .9 is the better lower bound
+        ((0.25, 0.1, 0.05, 0.04), 0.0, (0.8 - 0.1 * 7.5 / 14.5, 0.7 + 0.1 * 25 / 32.5)),
+        # (1, 0) stops at .8, so D = .1 (2/3 - λ): F is .1025, .007, -.036, -.0505
+        ((0.25, 0.06, 0.0, 0.0), 0.0, (0.7 + 0.1 * 7 / 95.5, 0.7 + 0.1 * 7 / 43)),
+        # the lower bound of F at .7 is .0025, that at .8 is -.03
+        ((0.19, 0.1, 0.05, 0.04), 0.05, (0.7 + 0.1 * 25 / 730, 0.7 + 0.1 * 25 / 32.5)),
         # the lower bound of F at .7 is -.002: the chord from .7 to .8 is extended downwards
-        ((0.19, 0.1, 0.03), 0.06, (0.7 - 0.1 * 2 / 14.5, 0.7 + 0.1 * 25 / 41.5)),
+        ((0.19, 0.1, 0.03, 0.02), 0.06, (0.7 - 0.1 * 2 / 14.5, 0.7 + 0.1 * 25 / 41.5)),
     ],
 )
 def test_chords_bound_the_index(
-    values: tuple[float, float, float], e: float, bounds: tuple[float, float]
+    values: tuple[float, ...], e: float, bounds: tuple[float, float]
 ) -> None:
-    workspace = Workspace(GittinsProblem(1.0, 1.0, 0.9, 0), 2, 1e-6)
+    workspace = Workspace(GittinsProblem(1.0, 1.0, 0.9, 0), 2, 1e-6, lanes=4)
+    workspace.sweep((0.6, 0.7, 0.8, 0.9))  # fills the band
     lower, upper = np.full(1, 0.5), np.ones(1)
-    before, now = two_levels(0.6, near=values[0]), two_levels(0.7, near=values[1], e=e)
-    then = two_levels(0.8, b=1, near=values[2])
-    error = gittins.settle(lower, upper, workspace.band, before, now, then)
+    passes = three_levels(values, e)
+    error = gittins.settle(lower, upper, workspace.band, passes, passes)
     assert (lower[0], upper[0]) == pytest.approx(bounds, abs=1e-12)
     assert error == pytest.approx(0.5 * (bounds[1] - bounds[0]))
 

@@ -154,7 +154,8 @@ def call(kind: int, a: list[float], b: list[float]) -> tuple[int, list[float]]:
     scratch = np.full((quadrature.ROWS * len(a) + quadrature.MORE_ROWS, quadrature.NODES), np.nan)
     A, B = np.array(a), np.array(b)
     first, p = np.arange(len(a) + 1), np.ones(len(a))
-    return quadrature.best(kind, A, B, B, first, p, P, scratch), P.tolist()
+    numbers = np.full(quadrature.INTEGERS * len(a), -7)
+    return quadrature.best(kind, A, B, B, first, p, P, scratch, numbers), P.tolist()
 
 
 def test_invalid_parameters_are_refused_and_nothing_is_written() -> None:

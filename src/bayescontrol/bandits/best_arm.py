@@ -126,7 +126,8 @@ def _integrate(
     quadrature = kernels.quadrature
     P = np.empty((len(a), len(mixture.first) - 1))
     scratch = np.empty((quadrature.ROWS * M + quadrature.MORE_ROWS, quadrature.NODES))
-    status, row = quadrature.best_of_each(kind, a, b, nu, *mixture, P, scratch, error)
+    numbers = np.empty(quadrature.INTEGERS * M, np.int64)
+    status, row = quadrature.best_of_each(kind, a, b, nu, *mixture, P, scratch, numbers, error)
     if status != quadrature.DONE:
         rows = {name: table.reshape(-1, M)[row] for name, table in zip(names, tables, strict=True)}
         _raise_error(mixture, rows, status)

@@ -6,8 +6,8 @@ D(s, f; λ) is the advantage of an arm with s successes and f failures over a ce
 pull. D is convex and decreasing in λ. `kernels.gittins` computes D in one pass over the levels
 n = s + f, with an error bound:
 
-    sweep(λ)          upper bounds of D at the states next to the boundary of every level
-    gap(λ₀, λ₁)       how far these bounds can be above D, for every λ in [λ₀, λ₁]
+    sweep(λ…)         upper bounds of D at the states next to the boundary of every level
+    gap(λ…)           how far these bounds can be above D, for all these λ
 
 `gittins_index` searches the zero of D for one state. The chord of D over [low, high] meets zero
 above ν, and the chord through two points below ν meets zero below ν. Alternating between the two
@@ -15,8 +15,9 @@ converges faster than bisection.
 
 `march` brackets all indices of a table. λ increases step by step from the smallest index to the
 largest, and each pass gives the sign of ν - λ for all states. A state whose sign has changed is
-bracketed by chords of D. The step length follows the width of the latest brackets; the few that are
-too wide at the end are split by further passes. The gap is bounded once for five steps.
+bracketed by chords of D. Eight steps are computed together, and their gap is bounded once. The step
+length follows the width of the latest brackets; the few that are too wide at the end are split by
+further passes.
 
 The problem has an infinite horizon, or learning ends at level T (`lookahead`): from there on the
 better of μ and λ is chosen for ever.
@@ -30,14 +31,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bayescontrol import kernels
-from bayescontrol._arrays import FloatArray, IntArray, as_integer, require_between
+from bayescontrol._arrays import ArrayLike, FloatArray, IntArray, as_integer, require_between
 from bayescontrol.errors import BayesControlError, InvalidPrior
 
 if TYPE_CHECKING:
-    from bayescontrol.kernels.gittins import Sweep
+    from bayescontrol.kernels.gittins import Passes
 
-#: How many states next to the boundary, and how many gaps, are stored for each level.
-NEAR, GAPS = 8, 24
+#: How many states next to the boundary are stored for each level.
+NEAR = 12
 
 
 @dataclass(frozen=True)
@@ -62,69 +63,77 @@ class GittinsProblem:
 
 
 class Workspace:
-    """Arrays for passes over `levels` levels with λ in [low, high].
+    """Arrays for passes over `levels` levels, at `lanes` values of λ at a time.
 
     `ghost` bounds the error of leaving out the states far above the boundary. A smaller ghost is
     more exact and needs more states.
     """
 
-    def __init__(self, problem: GittinsProblem, levels: int, ghost: float) -> None:
-        self.problem, self.levels, self.ghost = problem, levels, ghost
-        self.rows = min(problem.pulls + 1, levels) + 1
-        self.low, self.high = math.inf, -math.inf  # no interval yet
+    def __init__(self, problem: GittinsProblem, levels: int, ghost: float, lanes: int = 1) -> None:
+        self.problem, self.levels, self.ghost, self.lanes = problem, levels, ghost, lanes
         learning_ends = problem.lookahead is not None
         rate = kernels.gittins.rate(problem.gamma)
-        # Scratch of `sweep` and `gap`.
-        self._d, self._e = np.zeros(levels + 3), np.zeros(levels + 3)
+        x = problem.alpha + np.arange(levels - levels % 8 + kernels.gittins.VECTOR + 16.0)
+        # Vectors load faster from rows that begin at multiples of 64 bytes.
+        flat = np.zeros(4 * x.size * lanes + 8)
+        start = -flat.ctypes.data // 8 % 8
+        self._scratch = flat[start : start + 4 * x.size * lanes].reshape(4, -1)
+        self._scratch[3] = x.repeat(lanes)
+        rows = min(problem.pulls + 2, levels) + 1
+        # Two results: the last three passes are needed together with the next ones.
+        self._results = [
+            kernels.gittins.Passes(
+                lam=np.empty(lanes),
+                ref=np.empty(levels + 1, np.int64),
+                b=np.empty((lanes, rows), np.int64),
+                near=np.empty((rows, NEAR, lanes)),
+                e=np.empty((rows, NEAR)),
+            )
+            for _ in range(2)
+        ]
         inverse, ghosts, self._beyond = np.empty((3, levels + 1))
         self.band = kernels.gittins.Band(
-            x=problem.alpha + np.arange(levels + 3.0),
+            x=x,
+            tiled=self._scratch[3],
             inverse=inverse,
             ghost=ghosts,
             cut=np.empty(levels + 1, np.int64),
             m0=problem.m0,
             gamma=problem.gamma,
             kappa=math.inf if learning_ends else rate * (problem.m0 + levels + 1.0),
+            pulls=problem.pulls,
         )
         kernels.gittins.reach(problem.m0, problem.gamma, problem.pulls, ghost, self._beyond, ghosts)
 
-    def deeper(self, times: float, finer: float = 0.1) -> "Workspace":
+    def deeper(self, times: float, finer: float = 0.1, lanes: int = 1) -> "Workspace":
         """Return a workspace with `times` / ln(1/γ) more levels and the ghost times `finer`."""
         levels = self.levels
         if self.problem.lookahead is None:
             more = math.ceil(times / self.problem.delta)
             levels = max(levels + more, self.problem.pulls + 50)
-        return Workspace(self.problem, levels, finer * self.ghost)
+        return Workspace(self.problem, levels, finer * self.ghost, lanes)
 
-    def open(self, low: float, high: float) -> None:
-        """Set the interval [low, high] of λ, and the states that matter for it."""
-        p, band = self.problem, self.band
-        self.low, self.high = low, high
-        kernels.gittins.limits(p.alpha, p.m0, high, self._beyond, band.inverse, band.cut)
+    def sweep(self, lam: ArrayLike, *, gap: bool = False) -> "Passes":
+        """Return upper bounds of D(·; λ) for each λ, in increasing order, with `gap` also gaps.
 
-    def sweep(self, lam: float, reuse: "Sweep | None" = None) -> "Sweep":
-        """Return upper bounds of D(·; λ) for a λ in the current interval.
-
-        The arrays of `reuse` are overwritten if they have the right size.
+        The call after the next one overwrites them.
         """
-        if reuse is None or reuse.b.size != self.levels + 1 or reuse.near.shape[0] != self.rows:
-            b, ref = np.empty((2, self.levels + 1), np.int64)
-            near, e = np.empty((self.rows, NEAR)), np.empty((self.rows, GAPS))
-            reuse = kernels.gittins.Sweep(lam, b, near, ref, e)
-        result = reuse._replace(lam=lam)
-        kernels.gittins.sweep(self._d, self.band, result)
-        return result
-
-    def gap(self, at: "Sweep") -> None:
-        """Bound the gap of all sweeps in the current interval; `at` is the one at its lower end."""
-        at.ref[:] = at.b
-        kernels.gittins.gap(self._e, self.band, self.high, at)
+        p, band = self.problem, self.band
+        self._results.reverse()
+        passes = self._results[0]
+        passes.lam[:] = lam
+        kernels.gittins.limits(p.alpha, p.m0, passes.lam[-1], self._beyond, band.inverse, band.cut)
+        kernels.gittins.sweep(self._scratch, band, passes)
+        if gap:
+            kernels.gittins.gap(self._scratch[0], band, passes)
+        return passes
 
 
 # -- all indices of a table -------------------------------------------------------------------
 
-#: Steps per interval of λ in which the gap is bounded once.
-STEPS = 5
+#: Steps of λ that are computed together, with one bound of their gaps. For discounts above
+#: WIDE_BAND a level has more states, and fewer steps fit into the fastest memory.
+LANES, WIDE_BAND, WIDE_LANES = 8, 0.9995, 4
 #: The most rounds of splitting, and of searching for the number of levels.
 SPLITS, PROBES = 40, 60
 #: The share of the tolerance that the gap may use; a smaller share needs more levels.
@@ -155,7 +164,7 @@ def march(problem: GittinsProblem, tolerance: float) -> tuple[FloatArray, FloatA
         mu = (problem.alpha + np.arange(n + 1)) / (problem.m0 + n)
         lower[n * (n + 1) // 2 :] = upper[n * (n + 1) // 2 :] = mu
     workspace = _workspace_for(problem, tolerance)
-    if workspace.rows > 1:
+    if workspace.levels > 0:
         _march_up(workspace, lower, upper, tolerance)
     undecided = 0
     for attempt in range(SPLITS):
@@ -187,8 +196,8 @@ def _split(
     for i in np.argsort(last):
         if first[i] > lam:  # the last pass has not split this bracket
             lam = float(0.5 * (last[i] + middle[i]))
-            sweep = _interval(workspace, lam, 0.0)
-            undecided += kernels.gittins.split(lower, upper, levels, successes, sweep)
+            passes = workspace.sweep(lam, gap=True)
+            undecided += kernels.gittins.split(lower, upper, levels, successes, passes)
     return undecided
 
 
@@ -196,63 +205,41 @@ def _workspace_for(problem: GittinsProblem, tolerance: float) -> Workspace:
     """Return a workspace with enough levels for an index in the middle of the table."""
     ghost = 0.1 * SHARE * tolerance  # a smaller one hardly narrows the gap
     levels = problem.lookahead
-    workspace = Workspace(problem, problem.pulls + 50 if levels is None else levels, ghost)
+    workspace = Workspace(problem, problem.pulls + 50 if levels is None else levels, ghost, 2)
     lam = (problem.alpha + 0.5 * problem.pulls) / (problem.m0 + problem.pulls)
     for _ in range(PROBES):
-        before = _interval(workspace, lam - 0.5 * tolerance, tolerance)
-        now = workspace.sweep(lam)._replace(ref=before.ref, e=before.e)
-        if levels is not None or kernels.gittins.slack(before, now) <= SHARE * tolerance:
+        passes = workspace.sweep((lam - 0.5 * tolerance, lam), gap=True)
+        if levels is not None or kernels.gittins.slack(passes) <= SHARE * tolerance:
             break
-        workspace = workspace.deeper(0.3, 1.0)
+        workspace = workspace.deeper(0.3, 1.0, 2)
     return workspace
 
 
 def _march_up(initial: Workspace, lower: FloatArray, upper: FloatArray, tolerance: float) -> None:
     """Step λ up from the smallest posterior mean until no state continues; update the brackets."""
-    problem, n, h = initial.problem, np.arange(initial.rows - 1), tolerance  # h: the step of λ
-    lam = problem.alpha / (problem.m0 + problem.pulls)  # the smallest mean: below all indices
-    deeper = cache(partial(initial.deeper, finer=1.0))
+    problem, h = initial.problem, tolerance  # h: the step of λ
+    n = np.arange(min(problem.pulls, initial.levels - 1) + 1)
+    lanes = LANES if problem.gamma <= WIDE_BAND else WIDE_LANES
+    steps = np.arange(1, lanes + 1)
+    deeper = cache(partial(initial.deeper, finer=1.0, lanes=lanes))
     extra = 2.0  # most levels are needed near 0 and 1
-    workspace = deeper(extra)
-    before = _interval(workspace, lam - min(h, 0.5 * lam), h)
-    now = _interval(workspace, lam, h)
-    reuse: Sweep | None = None
+    lam = problem.alpha / (problem.m0 + problem.pulls)  # the smallest mean: below all indices
+    before = deeper(extra).sweep(lam * steps / lanes, gap=True)
     while True:
-        following = _step(workspace, now.lam + h, now, reuse)
-        if following is None:
-            excess = kernels.gittins.slack(before, now) / (SHARE * tolerance)
-            if excess > 1.0:
-                extra = min(extra + CHANGE, MOST)
-            elif excess < 0.6:  # far below the allowed gap: fewer levels suffice
-                extra = max(extra - CHANGE, FEWEST)
-            workspace = deeper(extra)
-            following = _interval(workspace, now.lam + h, h)
-        error = kernels.gittins.settle(lower, upper, workspace.band, before, now, following)
-        # With steps of the tolerance the sign alone suffices, even if the gap is too wide.
-        if error <= tolerance or h <= tolerance:
-            if (following.b[: n.size] > n).all():
-                return
-            before, now, following = now, following, before
-        reuse = following
-        # The width of a bracket grows like h².
+        workspace = deeper(extra)
+        passes = workspace.sweep(before.lam[-1] + h * steps, gap=True)
+        excess = kernels.gittins.slack(passes) / (SHARE * tolerance)
+        if excess > 1.0:
+            extra = min(extra + CHANGE, MOST)
+        elif excess < 0.6:  # far below the allowed gap: fewer levels suffice
+            extra = max(extra - CHANGE, FEWEST)
+        error = kernels.gittins.settle(lower, upper, workspace.band, before, passes)
+        if (passes.b[-2, : n.size] > n).all():
+            return
+        # The width of a bracket grows like h². The few that are too wide are split at the end.
         factor = math.sqrt(TARGET * tolerance / error) if error > 0.0 else GROWTH
         h = max(h * min(GROWTH, max(DECAY, factor)), tolerance)
-
-
-def _step(workspace: Workspace, lam: float, now: "Sweep", reuse: "Sweep | None") -> "Sweep | None":
-    """Return the pass at λ if the current interval covers it, else None."""
-    if not workspace.low <= lam <= workspace.high:
-        return None
-    following = workspace.sweep(lam, reuse)
-    return following._replace(ref=now.ref, e=now.e) if (following.b >= now.ref).all() else None
-
-
-def _interval(workspace: Workspace, lam: float, h: float) -> "Sweep":
-    """Return the pass at λ, with the gap over the next `STEPS` steps of length h."""
-    workspace.open(lam, lam + STEPS * h)
-    sweep = workspace.sweep(lam)
-    workspace.gap(sweep)
-    return sweep
+        before = passes
 
 
 # -- one index ---------------------------------------------------------------------------------
@@ -338,7 +325,6 @@ class _Search:
 
     def __init__(self, workspace: Workspace, low: float, high: float) -> None:
         self.workspace, self.low, self.high = workspace, low, high
-        self.reuse: Sweep | None = None
         self.left: list[tuple[float, float]] = []
         self.right = (high, self._value(high))
 
@@ -348,11 +334,10 @@ class _Search:
         Where the state stops, D = 0 would not show how far it is from continuing. The value is then
         the advantage of pulling once more.
         """
-        self.workspace.open(lam, lam)
-        self.reuse = sweep = self.workspace.sweep(lam, self.reuse)
-        if sweep.b[0] == 0:
-            return float(sweep.near[0, 0])
-        after_success = float(sweep.near[1, 0]) if sweep.b[1] == 1 else 0.0
+        passes = self.workspace.sweep(lam)
+        if passes.ref[0] == 0:
+            return float(passes.near[0, 0, 0])
+        after_success = float(passes.near[1, 0, 0]) if passes.ref[1] == 1 else 0.0
         problem = self.workspace.problem
         mu, gamma = problem.alpha / problem.m0, problem.gamma
         return min((1.0 - gamma) * (mu - lam) + gamma * mu * after_success, 0.0)
@@ -397,9 +382,9 @@ class _Search:
             (z, Dz), (a, Da) = self.left[-2:]
             slope = max((Dz - Da) / (a - z), 1e-3 * slope)  # not 0, despite rounding
         for _ in range(PASSES):
-            sweep = _interval(self.workspace, lam, 0.0)
-            D, e = float(sweep.near[0, 0]), float(sweep.e[0, 0])
-            if sweep.b[0] == 0 and e < D:
+            passes = self.workspace.sweep(lam, gap=True)
+            D, e = float(passes.near[0, 0, 0]), float(passes.e[0, 0])
+            if passes.ref[0] == 0 and e < D:
                 return max(lam * (1.0 - EPSILON), self.low)
             if lam == self.low:
                 break

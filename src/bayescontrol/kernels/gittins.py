@@ -22,12 +22,15 @@ from bayescontrol.kernels.elementary import exp, log
 
 #: A step of `sweep` rounds each of its terms at most nine times, by half a unit in the last place.
 ROUNDING = 10.0 * 2.0**-53
+#: `sweep` computes values in groups of this size.
+VECTOR = 32
 
 
 class Band(NamedTuple):
     """Constants of all passes over the levels 0 … T of one arm."""
 
     x: FloatArray  #: α + s
+    tiled: FloatArray  #: α + s, once for each λ of `Passes`
     #: Per level: 1/m, the bound of g above the cut, and the cut.
     inverse: FloatArray
     ghost: FloatArray
@@ -35,17 +38,18 @@ class Band(NamedTuple):
     m0: float  #: α + β
     gamma: float
     kappa: float  #: bounds the values after level T; ∞ if learning ends there
+    pulls: int  #: the last level of the table
 
 
-class Sweep(NamedTuple):
-    """The result of a pass at λ, for each level, and the gaps of the interval that begins at λ."""
+class Passes(NamedTuple):
+    """The results of simultaneous passes at several λ in increasing order, and their gaps."""
 
-    lam: float
-    #: The first s that continues, and d from b on; -1 above the cut.
-    b: IntArray
-    near: FloatArray
-    #: b at the lower end of the interval, and the gaps from there on.
+    lam: FloatArray
+    #: For each level the first s that continues at some λ, and for the first levels, at each λ.
     ref: IntArray
+    b: IntArray
+    #: d from ref on, for each level, s and λ, and the gaps from there on; -1 above the cut.
+    near: FloatArray
     e: FloatArray
 
 
@@ -113,52 +117,77 @@ def _copy_padded(values: FloatArray, out: FloatArray) -> None:
 
 
 @inlined
-def _step(d: FloatArray, x: FloatArray, c0: float, c1: float, c2: float, gamma: float) -> None:
-    """Compute one level of `sweep` in place, in a separate function on views: it is vectorised."""
+def _step(
+    out: FloatArray, d: FloatArray, after: FloatArray, x: FloatArray, c0: FloatArray,
+    c1: float, c2: float, gamma: float,
+) -> None:  # fmt: skip
+    """Compute one level of `sweep`, in a separate function on views: it is vectorised."""
     for i in range(x.size):
-        v = x[i] * (c1 + c2 * (d[i + 1] - d[i])) + (gamma * d[i] - c0)
-        d[i] = v if v > 0.0 else 0.0
+        v = x[i] * (c1 + c2 * (after[i] - d[i])) + (gamma * d[i] - c0[i])
+        out[i] = v if v > 0.0 else 0.0
 
 
 @leaf
-def sweep(d: FloatArray, band: Band, out: Sweep) -> None:
+def sweep(scratch: FloatArray, band: Band, passes: Passes) -> None:
     """Compute an upper bound of D at every state of the band, from level T = cut.size - 1 to 0.
 
     Rounding is covered by a discount that is larger by `ROUNDING`, as d ≥ 0 increases with s.
 
-    Writes `b` and `near` of the pass at λ = out.lam; d is scratch.
+    Writes `ref`, `b` and `near`. A level needs the one before it, so that a single pass would
+    wait for each; passes at K values of λ do not wait for each other. In `scratch`, of three rows,
+    the values of a state for all λ are adjacent, at K s + k.
     """
-    x, inverse, cut, lam = band.x, band.inverse, band.cut, out.lam
-    gamma, kappa = band.gamma, band.kappa
-    T = cut.size - 1
+    x, inverse, cut, lam, near = band.x, band.inverse, band.cut, passes.lam, passes.near
+    gamma, kappa, K = band.gamma, band.kappa, passes.lam.size
+    T, rows = cut.size - 1, near.shape[0]
+    d, out, c0, tiled = scratch[0], scratch[1], scratch[2], 0
     gamma_up = gamma * (1.0 + ROUNDING)
     first = cut[T] + 1  # the first s that continues
-    for s in range(cut[T], -1, -1):
-        y = x[s] * inverse[T] - lam
-        if y <= -1.0 / kappa:
-            break
-        d[s] = y + ROUNDING
-        if kappa < math.inf:
-            d[s] += exp(-kappa * y - 1.0) / kappa
-        first = s
+    while first > 0 and x[first - 1] * inverse[T] - lam[0] > -1.0 / kappa:
+        first -= 1
+        for k in range(K):
+            y = x[first] * inverse[T] - lam[k]
+            d[K * first + k] = 0.0
+            if y > -1.0 / kappa:
+                tail = exp(-kappa * y - 1.0) / kappa if kappa < math.inf else 0.0
+                d[K * first + k] = y + ROUNDING + tail
     for n in range(T, -1, -1):
         high = cut[n]
         if n < T:
-            if cut[n + 1] <= n:  # the first value above the cut, by its bound
-                beyond = x[cut[n + 1] + 1] * inverse[n + 1] - lam
-                d[cut[n + 1] + 1] = beyond + (band.ghost[n + 1] + ROUNDING)
-            low = max(first - 1, 0)
+            above, low = cut[n + 1] + 1, max(first - 1, 0)
+            if above <= n + 1:  # the first value above the cut, by its bound
+                margin = band.ghost[n + 1] + ROUNDING
+                edge = d[K * above : K * (above + 1)]
+                for k in range(K):
+                    edge[k] = (x[above] * inverse[n + 1] - lam[k]) + margin
             if first > 0:
-                d[low] = 0.0
+                d[K * low : K * first] = 0.0
             first = high + 1
             if low <= high:
                 c1, c2 = (1.0 - gamma) * inverse[n], gamma_up * inverse[n]
-                c0 = (1.0 - gamma) * (lam - ROUNDING)
-                _step(d[low : high + 2], x[low : high + 1], c0, c1, c2, gamma_up)
-                first = low if d[low] > 0.0 else low + 1
-        out.b[n] = first
-        if n < out.near.shape[0]:
-            _copy_padded(d[first : high + 1], out.near[n])
+                # Full vectors: the values above the cut are not used.
+                start, stop = K * low, K * (high + 1)
+                stop += (start - stop) % VECTOR
+                for i in range(tiled, stop - start):
+                    c0[i] = (1.0 - gamma) * (lam[i % K] - ROUNDING)
+                tiled = max(tiled, stop - start)
+                _step(
+                    out[start:stop], d[start:stop], d[start + K : stop + K],
+                    band.tiled[start:stop], c0[: stop - start], c1, c2, gamma_up,
+                )  # fmt: skip
+                d, out = out, d
+                edge, first = d[start : start + K], low + 1
+                for k in range(K):
+                    if edge[k] > 0.0:
+                        first = low
+        passes.ref[n] = first
+        if n < rows:
+            _copy_padded(d[K * first : K * (high + 1)], near[n].reshape(near[n].size))
+            for k in range(K):
+                b = first if n == rows - 1 else max(first, passes.b[k, n + 1] - 1)
+                while b <= high and d[K * b + k] == 0.0:
+                    b += 1
+                passes.b[k, n] = b
 
 
 @inlined
@@ -169,16 +198,16 @@ def _gap_level(e: FloatArray, x: FloatArray, r0: float, r1: float, c2: float, ga
 
 
 @leaf
-def gap(e: FloatArray, band: Band, lam1: float, result: Sweep) -> None:
-    """Bound the error of `sweep`, for every λ from result.lam to lam1.
+def gap(e: FloatArray, band: Band, passes: Passes) -> None:
+    """Bound the error of `sweep`, for all λ of the passes at once.
 
-    Writes result.e[n, j], an upper bound of (D of the sweep) - (true D) at s = ref[n] + j. The
-    bound holds if no s < ref[n] continues in the sweep. Where the sweep continues,
+    Writes passes.e[n, j], an upper bound of (D of the sweep) - (true D) at s = ref[n] + j. The
+    bound holds as no s < ref[n] continues in the sweep. Where the sweep continues,
     e(s, f) ≤ γ [μ e(s+1, f) + (1-μ) e(s, f+1)]; where it stops, stopping is optimal.
     The rounding of a step is added, in proportion to d ≤ μ - λ + 1/κ. `e` is scratch.
     """
-    x, inverse, cut, b, lam0 = band.x, band.inverse, band.cut, result.ref, result.lam
-    gamma, kappa = band.gamma, band.kappa
+    x, inverse, cut, b = band.x, band.inverse, band.cut, passes.ref
+    gamma, kappa, lam0, lam1 = band.gamma, band.kappa, passes.lam[0], passes.lam[-1]
     T = cut.size - 1
     eta, r = rate(gamma), 2.0 * ROUNDING  # the rounding margin, and the rounding error
     for s in range(b[T], cut[T] + 1):
@@ -197,19 +226,19 @@ def gap(e: FloatArray, band: Band, lam1: float, result: Sweep) -> None:
             r0 = r * (2.0 * inverse[n] / eta + (1.0 - gamma) - lam0)
             r1, c2 = r * inverse[n], gamma * inverse[n]
             _gap_level(e[low : high + 2], x[low : high + 1], r0, r1, c2, gamma)
-        if n < result.e.shape[0]:
-            _copy_padded(e[low : high + 1], result.e[n])
+        if n < passes.e.shape[0]:
+            _copy_padded(e[low : high + 1], passes.e[n])
 
 
 # ------------------------------------------------------------------------------------------------
 # Bounds of the indices from the passes.
 #
-#     ν(s, f) = the λ with F(λ) = (1-γ)(μ - λ) + γ μ d(s+1, f; λ) = 0
+#     ν(s, f) = the λ with F(λ) = (1-γ)(μ - λ) + γ μ D(s+1, f; λ) = 0
 #
-# because ν(s, f+1) ≤ ν(s, f): at λ = ν the arm stops after a failure. F is convex and decreasing. A
-# chord of F around ν meets zero above ν. A chord on one side of ν, extended to the other, is below
-# F there, and meets zero below ν. Indices are ordered by levels: the state (s, f) is at
-# n (n+1) / 2 + s, n = s + f.
+# because ν(s, f+1) ≤ ν(s, f): at λ = ν the arm stops after a failure, and D(s+1, f) > 0 as ν ≥ μ. F
+# is convex and decreasing. A chord of F around ν meets zero above ν. A chord on one side of ν,
+# extended to the other, is below F there, and meets zero below ν. Indices are ordered by levels:
+# the state (s, f) is at n (n+1) / 2 + s, n = s + f.
 
 
 @leaf
@@ -223,92 +252,125 @@ def state_index(s: int, f: int) -> int:
 
 
 @leaf
-def _after_success(result: Sweep, n: int, s: int) -> float:
-    """Return the upper bound of d(s+1, f), n = s + f, of a pass; -1 if it is not stored."""
-    j = s + 1 - result.b[n + 1]
-    if j < 0:  # this state stops
-        return 0.0
-    return result.near[n + 1, j] if j < result.near.shape[1] else -1.0
+def _continued(passes: Passes, k: int, n: int, s: int) -> tuple[float, float]:
+    """Return the upper bound of d(s, n - s) at λ_k, and its error; ∞ if they are not stored."""
+    if s < passes.b[k, n]:  # the state stops
+        return 0.0, 0.0
+    j = s - passes.ref[n]
+    if j < passes.near.shape[1] and passes.near[n, j, k] >= 0.0:
+        return passes.near[n, j, k], passes.e[n, j]
+    return math.inf, math.inf
+
+
+@leaf
+def _advantage(passes: Passes, k: int, band: Band, n: int, s: int) -> tuple[float, float]:
+    """Return an upper bound of D(s, n - s) at λ_k, and its error; ∞ if they are not stored.
+
+    Where the pass stops, it stops after a failure too: D = (1-γ)(μ - λ) + γ μ d(s+1, f).
+    """
+    if s >= passes.b[k, n]:
+        return _continued(passes, k, n, s)
+    mu = band.x[s] * band.inverse[n]
+    d, e = _continued(passes, k, n + 1, s + 1) if n + 1 < band.cut.size else (0.0, 0.0)
+    return (1.0 - band.gamma) * (mu - passes.lam[k]) + band.gamma * mu * d, band.gamma * mu * e
 
 
 @leaf
 def settle(
-    lower: FloatArray, upper: FloatArray, band: Band, sweep0: Sweep, sweep1: Sweep, sweep2: Sweep
+    lower: FloatArray, upper: FloatArray, band: Band, before: Passes, passes: Passes
 ) -> float:
     """Tighten the bounds of the states with D₁ > 0 ≥ D₂; return half the widest bracket.
 
-        upper ← λ₁ + (λ₂ - λ₁) F₁ / (F₁ - F₂)        lower ← λ₁ + (λ₁ - λ₀) F₁ / (F₀ - F₁)
+        upper ← λ₁ + (λ₂ - λ₁) F₁ / (F₁ - F₂)
+        lower ← λ₁ + (λ₁ - λ₀) F₁ / (F₀ - F₁)  or  λ₂ + (λ₃ - λ₂) F₂ / (F₂ - F₃)
 
-    each if it improves the bound. λ₀ < λ₁ < λ₂ are those of the three passes. The values of F are
-    upper bounds, except F₁ in the second formula, a lower bound; if it is negative, the chord
-    from λ₁ to λ₂ replaces that from λ₀ to λ₁. If the state after a success stops before λ₂,
-    its index replaces λ₂.
+    each if it improves the bound, for any four neighbours λ₀ < λ₁ < λ₂ < λ₃ of the last three λ
+    before and those of the passes. The values of F are upper bounds, except F₁ and F₂ in the
+    numerators of the second line, lower bounds.
     """
-    gamma, eta, rows, widest = band.gamma, rate(band.gamma), sweep1.near.shape[0], 0.0
-    lam0, lam1, lam2 = sweep0.lam, sweep1.lam, sweep2.lam
-    for n in range(rows - 2, -1, -1):
-        m = band.m0 + n
-        for s in range(sweep1.b[n], min(sweep2.b[n], n + 1)):
-            k, mu, right = state_index(s, n - s), band.x[s] / m, lam2
-            d0, d1 = _after_success(sweep0, n, s), _after_success(sweep1, n, s)
-            d2 = _after_success(sweep2, n, s)
-            if n + 2 < rows and upper[state_index(s + 1, n - s)] < lam2:
-                right, d2 = upper[state_index(s + 1, n - s)], 0.0
-            lower[k] = max(lower[k], mu)
-            upper[k] = min(upper[k], right, mu + 1.0 / (eta * (m + 1.0)))
-            if right > lam1 and min(d0, d1, d2) >= 0.0:
-                F1 = (1.0 - gamma) * (mu - lam1) + gamma * mu * d1
-                fall = max(d1 - d2, 0.0) / (right - lam1)
-                upper[k] = min(upper[k], lam1 + max(F1, 0.0) / (1.0 - gamma + gamma * mu * fall))
-                j = s + 1 - sweep1.ref[n + 1]
-                if 0 <= j < sweep1.e.shape[1]:
-                    d1 -= sweep1.e[n + 1, j]
-                    F1 = (1.0 - gamma) * (mu - lam1) + gamma * mu * d1
-                    fall = max(d1 - d2, 0.0) / (right - lam1)
-                    if F1 > 0.0:
-                        fall = (d0 - d1) / (lam1 - lam0)
-                    lower[k] = max(lower[k], lam1 + F1 / (1.0 - gamma + gamma * mu * fall))
-            widest = max(widest, upper[k] - lower[k])
+    widest, K = 0.0, passes.lam.size
+    for k in range(K):
+        four = (k - 3) % K, (k - 2) % K, (k - 1) % K, k
+        pass0, pass1 = before if k < 3 else passes, before if k < 2 else passes
+        pass2 = before if k < 1 else passes
+        widest = max(widest, _settle(lower, upper, band, pass0, pass1, pass2, passes, four))
     return 0.5 * widest
 
 
 @leaf
-def split(
-    lower: FloatArray, upper: FloatArray, levels: IntArray, successes: IntArray, result: Sweep
-) -> int:
-    """Move one bound of each given state to λ: lower if D - e > 0, upper if D ≤ 0.
+def _settle(
+    lower: FloatArray, upper: FloatArray, band: Band,
+    pass0: Passes, pass1: Passes, pass2: Passes, pass3: Passes, k: tuple[int, int, int, int],
+) -> float:  # fmt: skip
+    """Tighten the bounds by four neighbours λ_k, each of one of the passes; return the widest."""
+    k0, k1, k2, k3 = k
+    gamma, eta, widest = band.gamma, rate(band.gamma), 0.0
+    lam0, lam1, lam2, lam3 = pass0.lam[k0], pass1.lam[k1], pass2.lam[k2], pass3.lam[k3]
+    for n in range(min(band.pulls, band.cut.size - 2), -1, -1):
+        farthest = 1.0 / (eta * (band.m0 + n + 1.0))  # ν ≤ μ + 1/κ
+        for s in range(pass1.b[k1, n], min(pass2.b[k2, n], n + 1)):
+            i, mu = state_index(s, n - s), band.x[s] * band.inverse[n]
+            D0, _ = _advantage(pass0, k0, band, n + 1, s + 1)
+            D1, e1 = _advantage(pass1, k1, band, n + 1, s + 1)
+            D2, e2 = _advantage(pass2, k2, band, n + 1, s + 1)
+            D3, _ = _advantage(pass3, k3, band, n + 1, s + 1)
+            low, high = max(lower[i], mu), min(upper[i], lam2, mu + farthest)
+            if max(D1, D2) < math.inf:
+                F1, scale = (1.0 - gamma) * (mu - lam1), gamma * mu
+                fall = max(D1 - D2, 0.0) / (lam2 - lam1)
+                high = min(high, lam1 + max(F1 + scale * D1, 0.0) / (1.0 - gamma + scale * fall))
+                D1 -= e1
+                F1 += scale * D1
+                fall = max(D1 - D2, 0.0) / (lam2 - lam1)
+                if F1 > 0.0:
+                    fall = (D0 - D1) / (lam1 - lam0)
+                low = max(low, lam1 + F1 / (1.0 - gamma + scale * fall))
+                D2 -= e2
+                F2 = (1.0 - gamma) * (mu - lam2) + scale * D2
+                fall = max(D2 - D3, 0.0) / (lam3 - lam2)
+                low = max(low, lam2 + F2 / (1.0 - gamma + scale * fall))
+            lower[i], upper[i] = low, high
+            widest = max(widest, high - low)
+    return widest
 
-    The states are (successes, levels - successes); those with λ outside (lower, upper) are skipped.
-    Returns the number of undecided states.
+
+@leaf
+def split(
+    lower: FloatArray, upper: FloatArray, levels: IntArray, successes: IntArray, passes: Passes
+) -> int:
+    """Move one bound of each given state to λ₀: lower if D - e > 0, upper if D ≤ 0.
+
+    The states are (successes, levels - successes); those with λ₀ outside (lower, upper) are
+    skipped. Returns the number of undecided states.
     """
-    undecided = 0
+    undecided, lam = 0, passes.lam[0]
     for i in range(levels.size):
         n, s = levels[i], successes[i]
         k = state_index(s, n - s)
-        if lower[k] < result.lam < upper[k]:
-            j = s - result.b[n]
-            if j < 0:  # the state stops: D ≤ 0
-                upper[k] = result.lam
-            elif j < result.near.shape[1] and result.near[n, j] > result.e[n, j]:
-                lower[k] = result.lam
+        if lower[k] < lam < upper[k]:
+            d, e = _continued(passes, 0, n, s)
+            if d == 0.0:  # the state stops: D ≤ 0
+                upper[k] = lam
+            elif e < d:
+                lower[k] = lam
             else:
                 undecided += 1
     return undecided
 
 
 @leaf
-def slack(sweep0: Sweep, sweep1: Sweep) -> float:
+def slack(passes: Passes) -> float:
     """Return by how much the gaps e may shift an index: about max_n e / |dD/dλ|.
 
-    The slope is (D₀ - D₁) / (λ₁ - λ₀) in the state b₁(n), where both sweeps know D.
+    The slope is (D₁ - D₂) / (λ₂ - λ₁) in the state b₂(n) of the last pass, whose gaps are the
+    largest; λ₁ is the λ before the last one.
     """
-    largest, step = 0.0, sweep1.lam - sweep0.lam
-    for n in range(sweep1.near.shape[0]):
-        b, D1 = sweep1.b[n], sweep1.near[n, 0]
-        in_near0 = b - sweep0.b[n]
-        in_gaps = min(b - sweep1.ref[n], sweep1.e.shape[1] - 1)
-        if b <= n and 0 <= in_near0 < sweep0.near.shape[1]:
-            fall = sweep0.near[n, in_near0] - D1
-            if D1 >= 0.0 and fall > 0.0:
-                largest = max(largest, sweep1.e[n, in_gaps] * step / fall)
+    largest, last = 0.0, passes.lam.size - 1
+    step = passes.lam[last] - passes.lam[last - 1]
+    for n in range(passes.near.shape[0]):
+        b = passes.b[last, n]
+        D1, _ = _continued(passes, last - 1, n, b)
+        D2, e = _continued(passes, last, n, b)
+        if D2 < D1 < math.inf:
+            largest = max(largest, e * step / (D1 - D2))
     return largest

@@ -16,6 +16,8 @@ where c_n are Legendre coefficients: they fall at least geometrically, so that t
 about c_{2K}, the first that Gauss's rule misses. Otherwise it is narrowed. A panel never covers a
 component that is too narrow for its nodes.
 
+Arms with equal posteriors are computed once: c of them contribute the factor F_j^c.
+
 A component has a row of numbers: mode, p times the density there, scale, LOW and HIGH between which
 it has mass, and its logarithm around the middle of the panel. Also an arm has a row: HIGH, MASS in
 the panel, and TAIL = 1 - F_j at its right end. The components of arm j are `first[j]` to
@@ -66,7 +68,8 @@ class Components(NamedTuple):
     """The densities of all arms; those of arm j are the components `first[j]` to `first[j+1] - 1`.
 
     `a`, `b` and `nu` are the parameters in `posteriors`, and `p` the probabilities of the
-    components. `rows` and `arms` hold a row of numbers for each component and each arm.
+    components. `count[j]` arms are equal to arm j, itself included; only one of them is listed.
+    `rows` and `arms` hold a row of numbers for each component and each arm.
     """
 
     kind: int
@@ -75,6 +78,7 @@ class Components(NamedTuple):
     nu: FloatArray
     first: IntArray
     p: FloatArray
+    count: IntArray
     rows: FloatArray
     arms: FloatArray
 
@@ -125,11 +129,12 @@ def gauss_error(f: FloatArray) -> float:
     (True, True)
     """
     middle_0, middle_1, last_0, last_1 = 0.0, 0.0, 0.0, 0.0
-    for k in range(K):
-        middle_0 += COEFFICIENT[0, k] * f[k]
-        middle_1 += COEFFICIENT[1, k] * f[k]
-        last_0 += COEFFICIENT[2, k] * f[k]
-        last_1 += COEFFICIENT[3, k] * f[k]
+    for k in range(K // 2):  # the polynomials of odd degree are odd, the others even
+        even, odd = f[k] + f[K - 1 - k], f[k] - f[K - 1 - k]
+        middle_0 += COEFFICIENT[0, k] * odd
+        middle_1 += COEFFICIENT[1, k] * even
+        last_0 += COEFFICIENT[2, k] * even
+        last_1 += COEFFICIENT[3, k] * odd
     middle, last = max(abs(middle_0), abs(middle_1)), max(abs(last_0), abs(last_1))
     if not last < middle:  # no decrease, or NaN
         return last
@@ -143,12 +148,13 @@ def fill_rows(components: Components, T: float = T) -> float:
 
     At most e^-T of the mass of an arm is omitted on either side.
 
-    >>> one, rows, arms = np.ones(2), np.empty((2, K)), np.empty((2, K))
-    >>> low = fill_rows(Components(NORMAL, 0.0 * one, one, one, np.arange(3), one, rows, arms))
+    >>> one, count, rows, arms = np.ones(2), np.ones(2, int), np.empty((2, K)), np.empty((2, K))
+    >>> first = np.arange(3)
+    >>> low = fill_rows(Components(NORMAL, 0.0 * one, one, one, first, one, count, rows, arms))
     >>> low == -math.sqrt(2.0 * T), bool(arms[0, HIGH] == -low)
     (True, True)
     """
-    kind, a, b, nu, first, p, rows, arms = components
+    kind, a, b, nu, first, p, _, rows, arms = components
     N, M = arms.shape[0], a.shape[0]
     low, origin, narrowest = -math.inf, 0.0, math.inf
     for j in range(N):
@@ -209,13 +215,13 @@ def place_panel(components: Components, left: float, y: float) -> float:
     Returns NaN if there is none. Writes fall, slope and n in the middle of the panel for each
     component with mass in it.
 
-    >>> one, rows = np.ones(2), np.empty((2, K))
-    >>> two_arms = Components(NORMAL, 0.0 * one, one, one, np.arange(3), one, rows, rows.copy())
+    >>> one, count, rows = np.ones(2), np.ones(2, int), np.empty((2, 2, K))
+    >>> two_arms = Components(NORMAL, 0.0 * one, one, one, np.arange(3), one, count, *rows)
     >>> low = fill_rows(two_arms)
     >>> place_panel(two_arms, low, -low)  # the core begins at one scale
     1.0
     """
-    kind, a, b, nu, _, _, rows, _ = components
+    kind, a, b, nu, _, _, _, rows, _ = components
     M = a.shape[0]
     accepted = False
     while not accepted:
@@ -263,8 +269,8 @@ def densities(components: Components, left: float, y: float, product: float, nod
     is Π_i F_i at y.
 
     >>> one, nodes = np.ones(1), Nodes(*np.empty((4, 1, K)), *np.empty((3, K)))
-    >>> rows, arms = np.empty((2, 1, K))
-    >>> arm = Components(NORMAL, 0.0 * one, one, one, np.arange(2), one, rows, arms)
+    >>> count, rows = np.ones(1, int), np.empty((2, 1, K))
+    >>> arm = Components(NORMAL, 0.0 * one, one, one, np.arange(2), one, count, *rows)
     >>> low = fill_rows(arm)
     >>> left = place_panel(arm, -1.0, 1.0)
     >>> densities(arm, left, 1.0, 1.0, nodes) < 1e-15
@@ -272,11 +278,11 @@ def densities(components: Components, left: float, y: float, product: float, nod
     >>> float((WEIGHT * nodes.f[0]).sum())  # P(|x| < 1)
     0.68268949213708...
     """
-    kind, a, b, nu, first, _, rows, arms = components
-    f, D, u = nodes.f, nodes.D, nodes.scratch
+    kind, a, b, nu, first, _, _, rows, arms = components
+    f, D = nodes.f, nodes.D
     h = 0.5 * (y - left)
     c = y - h
-    has_shape = shape(kind, c, h, D, u)
+    has_shape = shape(kind, c, h, D, nodes.scratch)
     worst = 0.0
     for j in range(arms.shape[0]):
         if arms[j, HIGH] <= left:
@@ -285,17 +291,16 @@ def densities(components: Components, left: float, y: float, product: float, nod
         for i in range(first[j], first[j + 1]):
             if rows[i, HIGH] <= left or rows[i, LOW] >= y:
                 continue
-            if has_shape:
-                drop, slope, size = rows[i, DROP], h * rows[i, SLOPE], rows[i, SIZE]
-                for k in range(K):
-                    u[k] = drop + slope * NODE[k] + size * D[k]
-            else:
-                mode = rows[i, MODE]
-                for k in range(K):
-                    u[k] = fall(kind, a[i], b[i], nu[i], mode, c - mode + h * NODE[k])[0]
-            height = h * rows[i, PEAK]
+            height, drop = h * rows[i, PEAK], rows[i, DROP]
+            slope, size = h * rows[i, SLOPE], rows[i, SIZE]
             for k in range(K):
-                x, e = exp_split(-u[k] if u[k] < 700.0 else -700.0)
+                if has_shape:
+                    u = drop + slope * NODE[k] + size * D[k]
+                else:
+                    u = fall(
+                        kind, a[i], b[i], nu[i], rows[i, MODE], c - rows[i, MODE] + h * NODE[k]
+                    )[0]
+                x, e = exp_split(-u if u < 700.0 else -700.0)
                 f[j, k] += height * x * POWER[int(max(-e, 0.0))]
         others_product = min(product / max(1.0 - arms[j, TAIL], 1e-16), 1.0)
         worst = max_or_nan(worst, others_product * gauss_error(f[j]))
@@ -303,14 +308,30 @@ def densities(components: Components, left: float, y: float, product: float, nod
 
 
 @leaf
-def products(arms: FloatArray, left: float, nodes: Nodes) -> tuple[float, float]:
+def _power(x: float, n: int) -> float:
+    """Return x^n for n ≥ 0, by repeated squaring.
+
+    >>> _power(0.5, 3), _power(0.0, 0)
+    (0.125, 1.0)
+    """
+    power = 1.0
+    while n > 0:
+        if n & 1:
+            power *= x
+        x *= x
+        n >>= 1
+    return power
+
+
+@leaf
+def products(arms: FloatArray, count: IntArray, left: float, nodes: Nodes) -> tuple[float, float]:
     """Write part_i = h f_i Π_{j≠i} F_j and their sum S at the nodes; return Π_j F_j at both ends.
 
-    The right end comes first.
+    `nodes.F` becomes F_j^c, where c = count[j]. The right end comes first.
 
     >>> arms, nodes = np.zeros((1, K)), Nodes(*np.zeros((4, 1, K)), *np.zeros((3, K)))
     >>> arms[0, HIGH], nodes.f[:] = 1.0, 0.25  # half of the mass
-    >>> at_right, at_left = products(arms, 0.0, nodes)
+    >>> at_right, at_left = products(arms, np.ones(1, int), 0.0, nodes)
     >>> at_right, round(at_left, 15), np.array_equal(nodes.S, nodes.f[0])
     (1.0, 0.5, True)
     """
@@ -323,23 +344,31 @@ def products(arms: FloatArray, left: float, nodes: Nodes) -> tuple[float, float]
         if arms[j, HIGH] <= left:
             continue
         tail, mass = arms[j, TAIL], 0.0
-        F[j, :] = 1.0 - tail
-        for i in range(K):
-            mass += WEIGHT[i] * f[j, i]
-            for k in range(K):
-                F[j, k] -= TO_RIGHT[i, k] * f[j, i]
+        for i in range(K // 2):
+            mass += WEIGHT[i] * (f[j, i] + f[j, K - 1 - i])
+        for k in range(K):
+            to_right = 0.0
+            for i in range(K):
+                to_right += TO_RIGHT[i, k] * f[j, i]
+            F[j, k] = 1.0 - tail - to_right
         for k in range(K):
             part[j, k] = f[j, k] * S[k]
+        if count[j] > 1:
+            for k in range(K):
+                equal_arms = _power(F[j, k], count[j] - 1)
+                part[j, k] *= equal_arms
+                F[j, k] *= equal_arms
+        for k in range(K):
             S[k] *= F[j, k]
         arms[j, MASS] = mass
-        at_right *= 1.0 - tail
-        at_left *= 1.0 - tail - mass
+        at_right *= _power(1.0 - tail, count[j])
+        at_left *= _power(1.0 - tail - mass, count[j])
     S[:] = 0.0
     for j in range(N - 1, -1, -1):
         if arms[j, HIGH] > left:
             for k in range(K):
                 part[j, k] *= after[k]
-                S[k] += part[j, k]
+                S[k] += count[j] * part[j, k]
                 after[k] *= F[j, k]
     return at_right, at_left
 
@@ -350,9 +379,12 @@ def products(arms: FloatArray, left: float, nodes: Nodes) -> tuple[float, float]
 #: Results of `best`: success, no convergence, invalid parameters.
 DONE, FAILED, INVALID = 0, 1, 2
 
-#: `best` needs scratch of shape (ROWS · components + MORE_ROWS, NODES).
-ROWS, MORE_ROWS, NODES = 6, 3, K
+#: `best` needs scratch of shape (ROWS · components + MORE_ROWS, NODES), and INTEGERS · components
+#: integers.
+ROWS, MORE_ROWS, NODES, INTEGERS = 7, 6, K, 6
 
+#: Odd numbers whose multiples differ in their upper bits.
+HASH_A, HASH_B = 0x1E3779B97F4A7C15, 0x3F58476D1CE4E5B9
 #: The limit of panels: some tens are needed, hundreds if scales differ by many orders.
 MAX_PANELS = 10_000
 #: For a smaller ν, quantiles of Student's distribution overflow.
@@ -367,6 +399,45 @@ def _valid(kind: int, a: float, b: float, nu: float) -> bool:
 
 
 @leaf
+def group_equal(
+    a: FloatArray, b: FloatArray, nu: FloatArray, rows: FloatArray, numbers: IntArray
+) -> int:
+    """Write the different (a, b, nu) to the first rows of `rows`, in order; return how many.
+
+    Of `numbers`, the first N are the numbers of the rows of the N arms, and the next ones the
+    numbers of arms for each row. The rest, up to 6 N, is a hash table, with which the time is
+    linear in N.
+
+    >>> rows, numbers = np.empty((3, 3)), np.empty(18, int)
+    >>> group_equal(np.array([2.0, 1.0, 2.0]), np.ones(3), np.ones(3), rows, numbers)
+    2
+    >>> rows[0, :2], numbers[:3], numbers[3:5]
+    (array([2., 1.]), array([0, 1, 0]), array([2, 1]))
+    """
+    N, different, bits = a.size, 0, 1
+    while 1 << bits < 2 * N:
+        bits += 1
+    size = 1 << bits
+    group, count, table = numbers[:N], numbers[N : 2 * N], numbers[2 * N : 2 * N + size]
+    table[:] = -1
+    a_bits, b_bits = a.view(np.int64), b.view(np.int64)
+    for i in range(N):
+        # The upper bits of a product depend on all bits; integers differ in the upper ones only.
+        slot = ((a_bits[i] * HASH_A + b_bits[i] * HASH_B) >> (64 - bits)) & (size - 1)
+        j = table[slot]
+        while j >= 0 and not (rows[0, j] == a[i] and rows[1, j] == b[i] and rows[2, j] == nu[i]):
+            slot = (slot + 1) & (size - 1)
+            j = table[slot]
+        if j < 0:
+            j = table[slot] = different
+            rows[0, j], rows[1, j], rows[2, j], count[j] = a[i], b[i], nu[i], 0
+            different += 1
+        group[i] = j
+        count[j] += 1
+    return different
+
+
+@leaf
 def _root(x: float) -> float:
     """Return x^(1/2K): a panel that is wider by this factor has a c_2K that is x times as large."""
     for _ in range(5):
@@ -377,7 +448,7 @@ def _root(x: float) -> float:
 @leaf
 def best(
     kind: int, a: FloatArray, b: FloatArray, nu: FloatArray, first: IntArray, p: FloatArray,
-    P: FloatArray, scratch: FloatArray, epsilon: float = EPSILON,
+    P: FloatArray, scratch: FloatArray, numbers: IntArray, epsilon: float = EPSILON,
 ) -> int:  # fmt: skip
     """Write P(arm i is best) to P[i]; return DONE, or the reason of failure with P unchanged.
 
@@ -388,26 +459,36 @@ def best(
     >>> import numpy as np
     >>> from bayescontrol.kernels.posteriors import BETA
     >>> a, b, P = np.array([2.0, 1.0]), np.array([1.0, 1.0]), np.empty(2)
-    >>> scratch = np.empty((ROWS * 2 + MORE_ROWS, K))
-    >>> best(BETA, a, b, b, np.arange(3), np.ones(2), P, scratch) == DONE, P.round(14)
+    >>> scratch, numbers = np.empty((ROWS * 2 + MORE_ROWS, K)), np.empty(INTEGERS * 2, int)
+    >>> best(BETA, a, b, b, np.arange(3), np.ones(2), P, scratch, numbers) == DONE, P.round(14)
     (True, array([0.66666667, 0.33333333]))
     """
     N, M = P.shape[0], a.shape[0]
     for i in range(M):
         if not _valid(kind, a[i], b[i], nu[i]):
             return INVALID
+    group, count = numbers[:N], numbers[N : 2 * N]
+    all_arms = N
+    if M == N:  # one component for each arm
+        width = (N + K - 1) // K  # in rows of the scratch
+        unique = scratch[6 * N + 3 : 6 * N + 3 + 3 * width].reshape(3, width * K)
+        N = M = group_equal(a, b, nu, unique, numbers)
+        a, b, nu = unique[0, :N], unique[1, :N], unique[2, :N]
+    else:
+        for j in range(N):
+            group[j], count[j] = j, 1
     f, F, part = scratch[:N], scratch[N : 2 * N], scratch[2 * N : 3 * N]
     total, arms, rows = scratch[3 * N : 4 * N], scratch[4 * N : 5 * N], scratch[5 * N : 5 * N + M]
     D, S, node_scratch = scratch[5 * N + M], scratch[5 * N + M + 1], scratch[5 * N + M + 2]
     nodes = Nodes(f, F, part, total, D, S, node_scratch)
-    components = Components(kind, a, b, nu, first, p, rows, arms)
+    components = Components(kind, a, b, nu, first, p, count, rows, arms)
     low = rounded_up(fill_rows(components, T + log(EPSILON / epsilon)))
     total[:] = 0.0
     y = low
     for j in range(N):
         y = max(y, arms[j, HIGH])
     least_product, most_deviation = epsilon, 100.0 * epsilon
-    epsilon += 4e-16 * N  # the rounding of N factors
+    epsilon += 4e-16 * all_arms  # the rounding of as many factors
     w, panels, product = y - low, 0, 1.0
     while y > low and product > least_product:
         panels += 1
@@ -417,7 +498,7 @@ def best(
             return FAILED
         error = densities(components, left, y, product, nodes)
         if error <= epsilon:
-            at_right, at_left = products(arms, left, nodes)
+            at_right, at_left = products(arms, count, left, nodes)
             mass = dot(WEIGHT, S)
             error = max_or_nan(error, max_or_nan(abs(mass - (at_right - at_left)), gauss_error(S)))
             if error <= epsilon:
@@ -434,18 +515,18 @@ def best(
     sum_P = 0.0
     for j in range(N):
         arms[j, MASS] = max(dot(WEIGHT, total[j]), 0.0)
-        sum_P += arms[j, MASS]
+        sum_P += count[j] * arms[j, MASS]
     if not abs(sum_P - 1.0) <= most_deviation:
         return FAILED
-    for j in range(N):
-        P[j] = arms[j, MASS] / sum_P
+    for j in range(all_arms):
+        P[j] = arms[group[j], MASS] / sum_P
     return DONE
 
 
 @leaf
 def best_of_each(
     kind: int, a: FloatArray, b: FloatArray, nu: FloatArray, first: IntArray, p: FloatArray,
-    P: FloatArray, scratch: FloatArray, epsilon: float = EPSILON,
+    P: FloatArray, scratch: FloatArray, numbers: IntArray, epsilon: float = EPSILON,
 ) -> tuple[int, int]:  # fmt: skip
     """Run `best` on each row and stop at the first failure.
 
@@ -454,12 +535,12 @@ def best_of_each(
     >>> import numpy as np
     >>> from bayescontrol.kernels.posteriors import NORMAL
     >>> mu, sd, P = np.array([[0.0, 0.0], [0.0, 9.0]]), np.ones((2, 2)), np.empty((2, 2))
-    >>> scratch = np.empty((ROWS * 2 + MORE_ROWS, K))
-    >>> best_of_each(NORMAL, mu, sd, sd, np.arange(3), np.ones(2), P, scratch), P.round(9)
+    >>> scratch, numbers = np.empty((ROWS * 2 + MORE_ROWS, K)), np.empty(INTEGERS * 2, int)
+    >>> best_of_each(NORMAL, mu, sd, sd, np.arange(3), np.ones(2), P, scratch, numbers), P.round(9)
     ((0, 1), array([[0.5, 0.5], [0. , 1. ]]))
     """
     for i in range(a.shape[0]):
-        status = best(kind, a[i], b[i], nu[i], first, p, P[i], scratch, epsilon)
+        status = best(kind, a[i], b[i], nu[i], first, p, P[i], scratch, numbers, epsilon)
         if status != DONE:
             return status, i
     return DONE, a.shape[0] - 1
