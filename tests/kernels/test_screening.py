@@ -3,7 +3,6 @@
 Chi-square tests have a false-alarm rate of 1e-6 each. Seeds are fixed.
 """
 
-import itertools
 import math
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -83,7 +82,7 @@ def small_and_large() -> Iterator[tuple[float, float]]:
 def nu(cache: FloatArray, v: FloatArray | float) -> FloatArray:
     """ν_j(v) of every arm j, from its line."""
     y = cache[screening.INTERCEPT] - cache[screening.SLOPE] * v
-    return np.clip(y, 0.0, screening.TOP).astype(np.int64).view(np.float64)
+    return np.asarray(np.clip(y, 0.0, screening.TOP).astype(np.int64).view(np.float64))
 
 
 def first_undrawn(cache: FloatArray) -> FloatArray:
@@ -110,7 +109,7 @@ def test_the_bound_is_above_the_tail_everywhere() -> None:
         undrawn = (bound <= screening.LEVEL) & (v < 1.0)
         assert undrawn.sum() > 0.9 * len(pairs)
         for j in np.flatnonzero(undrawn):
-            m = screening.proposal_probability(*pairs[j], v[j])
+            m = screening.proposal_probability(pairs[j, 0], pairs[j, 1], v[j])
             assert sc.betaincc(*pairs[j], v[j]) <= m * (1.0 + 1e-12) + 1e-300, (pairs[j], v[j])
             assert -math.log1p(-m) <= bound[j] + 1e-300, (pairs[j], v[j])
 
@@ -189,7 +188,7 @@ def test_the_probability_of_a_proposal_is_exact_to_1e_12() -> None:
 def test_accepted_proposals_have_the_distribution_of_the_tail(
     alpha: float, beta: float, v: float
 ) -> None:
-    """P(accepted) = P(X > v)/m(v), and P(X > x | X > v) of accepted x is uniform; rate 1e-6 each."""
+    """P(accepted) = P(X > v)/m(v), and P(X > x | X > v) of accepted x is uniform."""
     state, draws = Stream(10).state, 20_000
     x = np.array([screening._propose(alpha, beta, v, state) for _ in range(draws)])
     tail, accepted = sc.betaincc(alpha, beta, v), x[x > v]
@@ -317,7 +316,8 @@ def test_every_path_through_the_proposals_is_tested() -> None:
         found = plain._propose_in_block(rows, cache, (0, 8), best, v, e, state)
         return int(found[0]), float(found[1]), float(found[2])
 
-    assert at(10.0) == (best, v, pytest.approx(10.0 - 8 * taken))  # E lasts for all
+    assert at(10.0)[:2] == (best, v)  # E lasts for all
+    assert at(10.0)[2] == pytest.approx(10.0 - 8 * taken)
     first = [at(0.99 * share, seed=seed) for seed in range(300)]
     assert {j for j, *_ in first} >= {best, 0}  # the proposal is accepted or rejected
     assert all(x > v if j >= 0 else x == v for j, x, _ in first)
@@ -436,7 +436,9 @@ def test_two_thousand_arms_are_chosen_with_their_exact_probabilities() -> None:
     assert p.min() > 0.1
     kind = np.random.default_rng(6).permutation(np.repeat(np.arange(3), sizes))
     arms, state, draws = prepared(kinds[kind]), Stream(12).state, 60_000
-    counts = np.bincount([screening.draw_action(*arms, state) for _ in range(draws)], minlength=2000)
+    counts = np.bincount(
+        [screening.draw_action(*arms, state) for _ in range(draws)], minlength=2000
+    )
     assert chi_square(np.bincount(kind, counts, 3), draws * p) > RATE
     for g in range(3):
         of_kind = counts[kind == g].astype(float)

@@ -91,9 +91,7 @@ class Bernoulli(Family):
         """Draw m_j ~ Beta(α_j, β_j)."""
         return np.array([[rng.beta(alpha, beta)] for alpha, beta in prior])
 
-    def reward(self, o: Any) -> float:
-        """Return o as 0.0 or 1.0, else raise BadEvidence."""
-        return zero_or_one(o)
+    reward = staticmethod(zero_or_one)
 
     def expected(self, rows: FloatArray) -> FloatArray:
         """E[r_j] = α_j / (α_j + β_j)."""
