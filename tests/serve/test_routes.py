@@ -155,7 +155,12 @@ def test_an_internal_error_is_one_bounded_line_of_the_log(
 def test_act_and_observe_answer_as_litestar_does() -> None:
     """A final slash changes nothing but the way: Litestar answers these requests."""
     bodies = (b"{}", b"", b"null", b'{"situation": null}', b'{"situation": 1}', b'{"s": 1}', b"[]")
-    keys = ({}, KEY, {"Idempotency-Key": "two words"}, {"Idempotency-Key": "visit-81"})
+    keys: tuple[dict[str, str], ...] = (
+        {},
+        KEY,
+        {"Idempotency-Key": "two words"},
+        {"Idempotency-Key": "visit-81"},
+    )
     asked = [("act", body, headers) for body in bodies for headers in keys]
     for observation in (b"1", b"1", b"0", b'"a:b"', b'{"tuple": [1]}', b'{"b": 1}', b"", b"\xff"):
         for id in (b'"2"', b"2", b'"999"', b'"2", "id": "3"'):
