@@ -4,6 +4,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import apsw
 import pytest
@@ -12,10 +13,19 @@ from tests.durable.concurrency import catch, join, run_together, start, wait_unt
 from tests.durable.conformance import ROWS, decided
 
 from bayescontrol import BernoulliBandit
-from bayescontrol.durable import Act, Observe, open_agent, replay
+from bayescontrol.durable import Act, DurableAgent, Observe, Observed, open_agent, replay
+from bayescontrol.durable.agent import handle_together
+from bayescontrol.durable.events import encode_row
 from bayescontrol.durable.sqlite import SqliteStore
 from bayescontrol.durable.turn import Refit
-from bayescontrol.errors import DiskFull, HeadMoved
+from bayescontrol.errors import (
+    BadEvidence,
+    ConflictingFeedback,
+    ConflictingKey,
+    DiskFull,
+    HeadMoved,
+    StoreFailed,
+)
 
 
 @pytest.fixture
@@ -151,3 +161,96 @@ def test_an_agent_that_computes_slowly_does_not_delay_another_agent_of_its_file(
         go.set()
         join(threads)
         assert slow.head == 2
+
+
+def shops(store: SqliteStore, count: int) -> list[DurableAgent]:
+    """Return agents with one decision each."""
+    agents = [open_agent(store, f"agent {i}", BernoulliBandit(2), seed=i) for i in range(count)]
+    for agent in agents:
+        agent.act()
+    return agents
+
+
+def test_requests_of_several_agents_are_handled_in_one_commit_as_each_alone(
+    store: SqliteStore,
+) -> None:
+    agents = shops(store, 3)
+    batches: dict[DurableAgent, list[Act | Observe]] = {
+        agent: [Act(None, None), Observe("2", i % 2), *(Act(None, f"key {j}") for j in range(i))]
+        for i, agent in enumerate(agents)
+    }
+    counted = commits(store)
+    handle_together(batches)
+    assert len(counted) == 1
+    alone = shops(SqliteStore("sqlite:///:memory:"), 3)
+    for agent, twin in zip(agents, alone, strict=True):
+        twin.handle([type(r)(*_arguments(r)) for r in batches[agent]])
+        assert all(request.result is not None for request in batches[agent])
+        assert agent.head == twin.head
+        assert same_state(agent, twin.state())
+        assert same_state(agent, replay(agent.log()).state)
+
+
+def _arguments(request: Act | Observe) -> tuple[Any, Any]:
+    return (request.x, request.key) if isinstance(request, Act) else (request.id, request.o)
+
+
+def test_an_agent_that_fails_does_not_affect_those_that_commit_with_it(store: SqliteStore) -> None:
+    """One agent is closed, one has a damaged index, one rejects a value, one is behind its log."""
+    closed, damaged, rejecting, behind, intact = agents = shops(store, 5)
+    closed.close()
+    damaged._decisions.find_key = lambda key: None  # type: ignore[method-assign]
+    damaged.act(key="known")
+    assert behind._log.head() == 2
+    behind._log.append([encode_row(Observed(seq=3, n=2, o=1, time=0.0))])
+    batches: dict[DurableAgent, list[Act | Observe]] = {
+        agent: [Act(None, None), Observe("2", 0)] for agent in agents
+    }
+    batches[damaged] = [Act(None, "known" if i == 3 else f"key {i}") for i in range(10)]
+    batches[rejecting] = [Act(None, None), Observe("2", 7)]
+    handle_together(batches)
+    result = {agent: [type(request.error) for request in batches[agent]] for agent in agents}
+    fine = type(None)
+    assert result[closed] == [StoreFailed] * 2
+    assert result[damaged] == [ConflictingKey] * 10
+    assert result[rejecting] == [fine, BadEvidence]
+    assert result[behind] == [fine, ConflictingFeedback]  # the events were read first
+    assert result[intact] == [fine, fine]
+    assert [agent.head for agent in agents[1:]] == [3, 3, 4, 4]
+    for agent in (rejecting, behind, intact):
+        assert same_state(agent, replay(agent.log()).state)
+
+
+def test_an_append_that_comes_too_late_is_computed_again(store: SqliteStore) -> None:
+    late, other = shops(store, 2)
+    append = store.append_together
+
+    def grow_first(appends: Any) -> list[Exception | None]:
+        late._log.append([encode_row(Observed(seq=3, n=2, o=1, time=0.0))])
+        return append(appends)
+
+    store.append_together = grow_first  # type: ignore[method-assign]
+    batches: dict[DurableAgent, list[Act | Observe]] = {
+        agent: [Act(None, None)] for agent in (late, other)
+    }
+    handle_together(batches)
+    assert [batches[agent][0].result.id for agent in (late, other)] == ["4", "3"]
+    assert same_state(late, replay(late.log()).state)
+
+
+def test_a_full_disk_acknowledges_nothing_of_a_common_commit(store: SqliteStore) -> None:
+    agents = shops(store, 3)
+    db = store._require_open()._db
+    assert db is not None
+    most = db.pragma("max_page_count")
+    db.pragma("max_page_count", db.pragma("page_count"))
+    key = "x" * 200
+    batches: dict[DurableAgent, list[Act | Observe]] = {
+        agent: [Act(None, f"{i:03}{key[:190]}") for i in range(100)] for agent in agents
+    }
+    handle_together(batches)
+    assert {type(r.error) for batch in batches.values() for r in batch} == {DiskFull}
+    assert {r.result for batch in batches.values() for r in batch} == {None}
+    assert [agent.head for agent in agents] == [2, 2, 2]
+    db.pragma("max_page_count", most)
+    assert [agent.act().id for agent in agents] == ["3"] * 3

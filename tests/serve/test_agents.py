@@ -12,11 +12,11 @@ from tests.limits import TIMEOUT
 from tests.serve.raw import Raw, ask, memory
 
 from bayescontrol import BernoulliBandit
-from bayescontrol.durable import DurableAgent, open_agent
+from bayescontrol.durable import DurableAgent, open_agent, open_store
 from bayescontrol.durable.committer import Request
 from bayescontrol.errors import DiskFull, StoreFailed
 from bayescontrol.serve import Client
-from bayescontrol.serve.agents import Commits, Pools, ServedAgent
+from bayescontrol.serve.agents import Commits, Pools, ServedAgent, ServedAgents
 from bayescontrol.serve.http_errors import Refused
 
 
@@ -123,6 +123,30 @@ def test_requests_beyond_the_limit_are_refused(monkeypatch: pytest.MonkeyPatch) 
 
     answers = with_agent(visit)
     assert sum(isinstance(one, Refused) for one in answers) == 3
+
+
+def test_agents_of_one_store_share_commits_unless_they_compute_for_long() -> None:
+    async def visit() -> list[list[str]]:
+        agents = ServedAgents(open_store("sqlite:///:memory:"))
+        await agents.start()
+        for name in ("fast", "other", "slow"):
+            await agents.create(name, "bernoulli-bandit", {"arms": 2}, None)
+        agents.open["slow"].agent.compute_seconds = 1.0
+        commits: list[list[str]] = []
+        commit = Commits._commit
+
+        def recorded(self: Commits, batches: Any) -> None:
+            commits.append(sorted(served.agent.name for served in batches))
+            commit(self, batches)
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(Commits, "_commit", recorded)
+            for _ in range(2):  # the second time, the slow agent is known to be fast again
+                await asyncio.gather(*(one.act(None, None) for one in agents.open.values()))
+        await agents.close()
+        return sorted(commits)
+
+    assert asyncio.run(visit()) == [["fast", "other"], ["fast", "other", "slow"], ["slow"]]
 
 
 @pytest.mark.parametrize("question", ["explain", "act under an old key"])

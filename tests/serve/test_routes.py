@@ -4,9 +4,10 @@ import logging
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
-from tests.serve.raw import ask, memory
+from tests.serve.raw import JSON, Raw, ask, memory, read_until_closed
 
 from bayescontrol import BernoulliBandit, GaussianBandit
 from bayescontrol.durable import named_model, open_agent
@@ -149,3 +150,55 @@ def test_an_internal_error_is_one_bounded_line_of_the_log(
     assert line.startswith(r"GET '/v1/agents/shop\nERROR: all is lost")
     assert "RuntimeError" in line
     assert re.search(r"test_routes\.py:\d+", line)  # where it happened
+
+
+def test_act_and_observe_answer_as_litestar_does() -> None:
+    """A final slash changes nothing but the way: Litestar answers these requests."""
+    bodies = (b"{}", b"", b"null", b'{"situation": null}', b'{"situation": 1}', b'{"s": 1}', b"[]")
+    keys: tuple[dict[str, str], ...] = (
+        {},
+        KEY,
+        {"Idempotency-Key": "two words"},
+        {"Idempotency-Key": "visit-81"},
+    )
+    asked = [("act", body, headers) for body in bodies for headers in keys]
+    for observation in (b"1", b"1", b"0", b'"a:b"', b'{"tuple": [1]}', b'{"b": 1}', b"", b"\xff"):
+        for id in (b'"2"', b"2", b'"999"', b'"2", "id": "3"'):
+            body = b'{"id": %s, "observation": %s}' % (id, observation)
+            asked.append(("observe", body, KEY))
+    asked += [("observe", b"", {}), ("observe", b'{"observation": 1}', {}), ("acts", b"{}", {})]
+    answers: list[list[Any]] = []
+    for slash in ("", "/"):
+        with memory() as server:
+            for name in ("shop", "nobody"):
+                if name == "shop":
+                    ask(server.url, "POST", "/v1/agents", SHOP | {"seed": 1})
+                found = [
+                    ask(
+                        server.url, "POST", f"/v1/agents/{name}/{what}{slash}", body, JSON | headers
+                    )
+                    for what, body, headers in asked
+                ]
+                answers.append([_timeless(one) for one in found])
+            counts = ask(server.url, "GET", "/v1/metrics").body.decode()
+            answers[-1].append([line for line in counts.splitlines() if "requests_total" in line])
+    assert answers[:2] == answers[2:]
+    assert {status for status, _, _ in answers[0]} == {200, 400, 404, 409, 422}
+
+
+def _timeless(answer: Raw) -> tuple[int, dict[str, str], bytes]:
+    """Return an answer without its times, and with a path that has no final slash."""
+    headers = {k: v for k, v in answer.headers.items() if k not in ("date", "content-length")}
+    body = re.sub(rb'"time":[0-9.]+', b"", answer.body)
+    return answer.status, headers, re.sub(rb"/(act|acts|observe)/", rb"/\1", body)
+
+
+@pytest.mark.parametrize("close", [b"HTTP/1.0\r\n", b"HTTP/1.1\r\nConnection: close\r\n"])
+def test_the_last_answer_of_a_connection_says_so(close: bytes) -> None:
+    with memory() as server:
+        ask(server.url, "POST", "/v1/agents", SHOP)
+        head = b"POST %s %sHost: localhost\r\nContent-Length: 0\r\n\r\n"
+        answer = read_until_closed(server.url, head % (ACT.encode(), close))
+        assert answer.startswith(b"HTTP/1.1 200 OK\r\n")
+        assert answer.count(b"connection: close\r\n") == 1
+        assert answer.endswith(b"}")
