@@ -68,7 +68,7 @@ class Components(NamedTuple):
     """The densities of all arms; those of arm j are the components `first[j]` to `first[j+1] - 1`.
 
     `a`, `b` and `nu` are the parameters in `posteriors`, and `p` the probabilities of the
-    components. `count[j]` arms are equal to arm j, itself included; only one of them is listed.
+    components. `multiplicity[j]` arms are equal to arm j, itself included; only one is listed.
     `rows` and `arms` hold a row of numbers for each component and each arm.
     """
 
@@ -78,7 +78,7 @@ class Components(NamedTuple):
     nu: FloatArray
     first: IntArray
     p: FloatArray
-    count: IntArray
+    multiplicity: IntArray
     rows: FloatArray
     arms: FloatArray
 
