@@ -11,7 +11,7 @@ are densities.
 `LinearPredictor` needs no settings. It is a Bayesian linear regression:
 
     y = Wᵀz + noise,    z = (1, situation, action),    components of y with independent noise
-    q(y_j | z, past) = t_{n-p}(y_j; regression of the past, variance of its residuals)
+    q(y_j | z, past) = t_{n-rank}(y_j; regression of the past, variance of its residuals)
 
 The prior of W and of the variances is improper, so the predictor has no scale to choose: it gives
 the same ratios in any unit. It does not predict before p + 2 observations, nor while z has a
