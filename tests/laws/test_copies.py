@@ -79,7 +79,7 @@ LEFT_OUT = {
 
 
 #: Examples with functions inside, which pickle refuses.
-UNPICKLED = {"interacting", "bank", "bank that switches", "bumpless", "weighted inputs"}
+UNPICKLED = {"bank", "bank that switches", "bumpless", "weighted inputs"}
 
 
 def found() -> Iterator[type]:

@@ -188,8 +188,9 @@ def _compile(kernel: F, **options: bool) -> F:
         compiled = _njit(cache=folder is not None, **settings)(kernel)
     finally:
         _config.CACHE_DIR = previous
-    # Numba asks a kernel for these two when it compiles a caller.
-    compiled.get_call_template, compiled.get_overload = inner.get_call_template, inner.get_overload
+    if not _config.DISABLE_JIT:  # Numba asks a kernel for these two when it compiles a caller
+        for name in ("get_call_template", "get_overload"):
+            setattr(compiled, name, getattr(inner, name))
     return cast("F", compiled)
 
 

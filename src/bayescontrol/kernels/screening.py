@@ -36,7 +36,6 @@ import numpy as np
 
 from bayescontrol._arrays import FloatArray, IntArray, UIntArray
 from bayescontrol.kernels._jit import inlined, leaf
-from bayescontrol.kernels.arms import BERNOULLI, respond
 from bayescontrol.kernels.beta_distribution import divergence
 from bayescontrol.kernels.elementary import (
     LOG2_E,
@@ -45,6 +44,7 @@ from bayescontrol.kernels.elementary import (
     log_one_plus,
     stirling_remainder,
 )
+from bayescontrol.kernels.families import bernoulli
 from bayescontrol.kernels.random import Streams, beta_of, exponential, gamma_constants
 
 # Rows of `cache`, a column for each arm: constants of the two gammas, the mean, the line of log2 ν,
@@ -298,6 +298,6 @@ def interact(
     p, q = streams
     for t in range(actions.size):
         a = draw_action(rows, cache, leader, p)
-        r = respond(BERNOULLI, cache[MEAN], truth[a], q)  # a Bernoulli arm ignores the constants
+        r = bernoulli.respond(cache[MEAN], truth[a], q)  # which ignores its first argument
         learn(rows, cache, leader, a, r)
         actions[t], rewards[t] = a, r
