@@ -38,7 +38,7 @@ from bayescontrol.durable import open_agent, open_store
 from bayescontrol.lab import Columns, Experiment, Score, run_replicas
 from bayescontrol.mdp import MDP, GibbsMDP
 from bayescontrol.plot import figures
-from bayescontrol.plot.chart import Chart, Panel, Series
+from bayescontrol.plot.chart import Chart, Colour, Panel, Series
 from bayescontrol.rule import ControlRule
 
 TOLERANCE: Final = 0.15
@@ -66,12 +66,15 @@ class Row:
 
 @dataclass(frozen=True)
 class Growth:
-    """The measured costs of a row, in seconds and bytes, and the fitted exponents."""
+    """The measured costs of a row, in seconds and bytes, and the fitted exponents.
+
+    `seconds` has the median over rounds, the lowest and the highest, for each size.
+    """
 
     quantity: str
     name: str
     sizes: list[int]
-    seconds: list[float]
+    seconds: list[tuple[float, float, float]]
     bytes: list[int]
     time: float
     memory: float
@@ -298,8 +301,8 @@ ROWS: Final = (
 # -- measuring -------------------------------------------------------------------------------------
 
 
-def seconds_of(build: Callable[[int], Call], size: int) -> float:
-    """Return the processor seconds of one call."""
+def seconds_of(build: Callable[[int], Call], size: int) -> tuple[float, float, float]:
+    """Return the processor seconds of one call: median, lowest and highest over rounds."""
     call = build(size)
     call()
     calls, taken = 1, 0.0
@@ -316,7 +319,7 @@ def seconds_of(build: Callable[[int], Call], size: int) -> float:
             call()
         times.append((time.process_time() - start) / calls)
     _OPENED.close()
-    return float(np.median(times))
+    return float(np.median(times)), min(times), max(times)
 
 
 def bytes_of(build: Callable[[int], Call], size: int) -> int:
@@ -344,7 +347,7 @@ def measure(row: Row, sizes: Sequence[int]) -> Growth:
     """Measure a row at these sizes."""
     seconds = [seconds_of(row.build, size) for size in sizes]
     memory = [bytes_of(row.build, size) for size in sizes]
-    fitted = exponent(sizes, seconds), exponent(sizes, memory)
+    fitted = exponent(sizes, [median for median, *_ in seconds]), exponent(sizes, memory)
     return Growth(
         row.quantity, row.name, list(sizes), seconds, memory, *fitted, row.time, row.memory
     )
@@ -364,6 +367,8 @@ def _memory(count: int) -> str:
     return f"{count / 1e6:.3g} MB" if count >= 1e6 else f"{count / 1e3:.3g} kB"
 
 
+#: The colours of the lines of a panel.
+COLOURS: Final[tuple[Colour, ...]] = ("blue", "vermillion", "green", "purple")
 COLUMNS: Final = ("size", "what", "smallest", "largest", "k", "stated", "memory", "k", "stated")
 
 
@@ -371,7 +376,7 @@ def cells(one: Growth) -> tuple[str, ...]:
     """Return the row of the table for one growth."""
     return (
         f"{one.quantity}, {one.sizes[0]:,} to {one.sizes[-1]:,}", one.name,
-        _time(one.seconds[0]), _time(one.seconds[-1]), f"{one.time:.2f}", f"{one.stated_time:g}",
+        _time(one.seconds[0][0]), _time(one.seconds[-1][0]), f"{one.time:.2f}", f"{one.stated_time:g}",
         f"{_memory(one.bytes[0])} to {_memory(one.bytes[-1])}", f"{one.memory:.2f}",
         f"{one.stated_memory:g}",
     )  # fmt: skip
@@ -381,21 +386,20 @@ def chart(found: Sequence[Growth]) -> Chart:
     """Plot time against size, a panel for each quantity, on logarithmic axes."""
     panels = []
     for quantity in dict.fromkeys(one.quantity for one in found):
-        series = [
-            Series(one.name, np.array(one.sizes), np.array(one.seconds) * 1e6, marker="circle")
-            for one in found
-            if one.quantity == quantity
-        ]
-        panels.append(
-            Panel("", quantity, "microseconds", series, xscale="log", yscale="log",
-                  legend="upper left")
-        )  # fmt: skip
+        series = []
+        for one, colour in zip([g for g in found if g.quantity == quantity], COLOURS, strict=False):
+            median, low, high = np.array(one.seconds).T * 1e6
+            line = Series(one.name, np.array(one.sizes), median, low, high, colour=colour)
+            series.append(replace(line, marker="circle"))
+        title = f"by the number of {quantity}"
+        panel = Panel(title, quantity, "microseconds", series, xscale="log", yscale="log")
+        panels.append(replace(panel, legend="upper left"))
     return Chart(
         "How the time of a call grows",
         panels,
         "Both axes are logarithmic: a line of slope 1 is a cost in proportion to the size.",
         columns=2,
-        note=f"processor time, median of {ROUNDS} rounds",
+        note=f"processor time, median of {ROUNDS} rounds, bands from the lowest to the highest",
     )
 
 
