@@ -109,8 +109,9 @@ def names_of(modes: Any) -> list[str]:
 
 def find_mode(m: object, modes: Any) -> int:
     """Return the index of mode m of a class, given by index or by name."""
-    is_index = type(m) is int and 0 <= m < len(modes)
-    return m if is_index else mode_index(m, names_of(modes))  # the names take time
+    if type(m) is int and 0 <= m < len(modes):
+        return m  # without the names, which take time
+    return mode_index(m, names_of(modes))
 
 
 def mode_index(m: object, names: Sequence[str]) -> int:

@@ -12,18 +12,12 @@ import numpy as np
 
 from bayescontrol._arrays import AnyArray, IntArray
 from bayescontrol._support.columns import select
-from bayescontrol.errors import (
-    BayesControlError,
-    InvalidTable,
-    UnknownAction,
-    UnknownArm,
-    UnknownState,
-)
+from bayescontrol.errors import InvalidTable, UnknownAction, UnknownArm, UnknownState
 
 #: What the names belong to.
 What: TypeAlias = Literal["arm", "state", "action"]
 #: The errors for an invalid list of names, and for an unknown name.
-_ERRORS: dict[What, tuple[type[BayesControlError], type[BayesControlError]]] = {
+_ERRORS: dict[What, tuple[type[Exception], type[Exception]]] = {
     "arm": (UnknownArm, UnknownArm),
     "state": (InvalidTable, UnknownState),
     "action": (InvalidTable, UnknownAction),
@@ -94,11 +88,3 @@ class Names(tuple[Any, ...]):
     def column(self, places: IntArray) -> AnyArray:
         """Return the names with these numbers, as a column of a record."""
         return places if self.are_numbers else select(self, places)
-
-    def __eq__(self, other: object) -> bool:
-        return self is other or (isinstance(other, Names) and super().__eq__(other))
-
-    __hash__ = None  # type: ignore[assignment]
-
-    def __repr__(self) -> str:
-        return f"Names({self.what!r}, {list(self)!r})"

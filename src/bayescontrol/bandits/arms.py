@@ -113,7 +113,7 @@ def arms_loop(agent: Any, environment: Any) -> Any:
         type(environment) is ArmsEnvironment
         and agent.schedule is every_step
         and same_family(agent.belief.family, environment.family)
-        and agent.belief.names == environment.labels
+        and agent.belief.labels == environment.labels
         and agent.x is None
     )
     return _run if fits else None
@@ -192,8 +192,7 @@ class ArmsBelief(Tempered, HasArms[MeanRewards]):
 
     def _roster_changed(self) -> None:
         if self._cache is not None:
-            active = self._roster.active
-            kernels.screening.prepare(self._rows, active, self._cache, self._leader)
+            kernels.screening.prepare(self._rows, self._roster.active, self._cache, self._leader)
 
     def _apply_temperature(self) -> None:
         self._refresh()
@@ -235,10 +234,8 @@ class ArmsBelief(Tempered, HasArms[MeanRewards]):
         """Update arm a with its reward o. An error leaves the belief unchanged."""
         j, r = self._roster.labels.place(a), self.family.reward(o)
         if self._cache is not None:
-            if (
-                kernels.screening.learn(self._rows, self._cache, self._leader, j, r)
-                > _LARGEST_SCREENED
-            ):
+            largest = kernels.screening.learn(self._rows, self._cache, self._leader, j, r)
+            if largest > _LARGEST_SCREENED:
                 self._refresh()
         else:
             row = self._rows[j].copy()

@@ -363,8 +363,7 @@ class Pooled:
         To act in many segments use `decide(segment, rng)` and `learn(segment, a, o)`, or set
         `agent.x` before `act`. `temperature` is that of `Bandit.agent`.
         """
-        belief = with_temperature(self.belief(), temperature)
-        return ControlRule(belief, start, stay, schedule)
+        return ControlRule(with_temperature(self.belief(), temperature), start, stay, schedule)
 
     def environment(self, truth: ArrayLike | Mapping[Any, Any]) -> ArmsEnvironment:
         """Return a world with these true parameters: that of one segment."""

@@ -447,5 +447,4 @@ def _checked_prior(arms: int, horizon: int, prior: ArrayLike, limit: int) -> tup
 
 def _pascal(horizon: int, d: int) -> IntArray:
     """Return the table of C(n, i) for n < horizon + d and i < d, Pascal's triangle."""
-    table = [[comb(n, i) for i in range(d)] for n in range(horizon + d)]
-    return np.array(table, np.int64)
+    return np.array([[comb(n, i) for i in range(d)] for n in range(horizon + d)], np.int64)

@@ -47,6 +47,9 @@ class GittinsAgent(CountingAgent):
             )
         self.table = table
 
+    def _rule(self) -> tuple[int, FloatArray]:
+        return kernels.policies.GITTINS, self.table.nu
+
     def _choose(self, rng: Stream) -> int:
         """Return the number of the arm with the highest index."""
         j = kernels.policies.highest_index_arm(
@@ -76,13 +79,7 @@ class GittinsAgent(CountingAgent):
         rewards: FloatArray,
     ) -> int:  # fmt: skip
         """Run the compiled loop as far as the table reaches, then step by step."""
-        policies, family = kernels.policies, environment.family
-        policy = policies.Policy(
-            policies.GITTINS, self.table.nu, self.support, self._counts, self._scratch
-        )
-        world = policies.ArmsWorld(family.kind, family.constants, environment.truth)
-        streams = kernels.random.Streams(p.state, q.state)
-        done, steps = policies.interact(policy, world, streams, actions, rewards), len(actions)
+        done, steps = super().interact(environment, p, q, actions, rewards), len(actions)
         for t in range(done, steps):  # beyond the table: the indices are computed one by one
             actions[t] = self._choose(p)
             a = self._labels[int(actions[t])]

@@ -373,15 +373,9 @@ class ChangePointBelief(DecisionClock):
         except BaseException:
             if is_late:
                 self._events[n - first] = None
-            self._go_back()
+            self._replay()
             raise
         self._waiting.discard(n)
-
-    def _go_back(self) -> None:
-        """Compute the state again after an error: that of all events."""
-        saved = self._saved[-1]
-        self._state.restore(saved)
-        self._state.learn(self._events[saved.t - self.window_start.t :])
 
     def _require_open(self, n: int) -> None:
         """Raise an error unless decision n was made, is recent enough, and has no answer."""
@@ -433,8 +427,8 @@ class ChangePointBelief(DecisionClock):
             del self._events[: start - self.window_start.t]
             self._saved = [saved for saved in self._saved if saved.t >= start]
 
-    def _replay(self, n: int) -> None:
-        """Compute the state again from decision n on, whose answer has come."""
+    def _replay(self, n: float = math.inf) -> None:
+        """Compute the state again from decision n on, whose answer has come; ∞: after an error."""
         state, window, first = self._state, self.window, self.window_start.t
         events, now = self._events, first + len(self._events)
         i = bisect_right(self._saved, n, key=attrgetter("t")) - 1

@@ -16,27 +16,11 @@ from typing import Any, ClassVar, Final, Self, TypeAlias
 
 import numpy as np
 
-from bayescontrol._arrays import (
-    AnyArray,
-    ArrayLike,
-    Arrays,
-    as_numbers,
-    copy_if_array,
-    require_between,
-)
+from bayescontrol._arrays import AnyArray, ArrayLike, Arrays, as_numbers, require_between
 from bayescontrol._mode_queries import require_functions, require_hashable
 from bayescontrol._support.columns import as_column
-from bayescontrol._support.saved import (
-    Field,
-    Fixed,
-    Number,
-    Part,
-    checked_array,
-    damaged,
-    declare,
-    part_of,
-)
-from bayescontrol.beliefs.particles import Event, History, WeightedBelief
+from bayescontrol._support.saved import Field, Fixed, Number, Part, checked_array, damaged, declare
+from bayescontrol.beliefs.particles import Event, History, WeightedBelief, as_event
 from bayescontrol.beliefs.weights import Weights
 from bayescontrol.errors import InvalidPrior, InvalidTable, MissingCapability, counted
 from bayescontrol.protocols import Probabilities, Summary
@@ -214,7 +198,7 @@ class _WeightsField(Part):
         """Return the saved weights."""
         size = len(checked_array(arrays, "mantissa", np.float64, (None,), finite=False))
         weights = Weights(np.ones(max(size, 1)))
-        weights.load(part_of(arrays, self.name))
+        weights.load(arrays)  # the prefix is empty
         return weights
 
 
@@ -321,7 +305,7 @@ class DrawsBelief(WeightedBelief):
         self._reweigh(self._weights, self._draws, (x, a, o))
         self.count += 1
         if self._keep_events:
-            self._history.append((copy_if_array(x), copy_if_array(a), copy_if_array(o)))
+            self._history.append(as_event(x, a, o))
 
     def _answer(self, x: Any, a: Any, o: Any) -> object:
         return self._log_likelihood(self._draws, x, a, o)

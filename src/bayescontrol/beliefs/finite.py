@@ -43,6 +43,7 @@ from bayescontrol.seeding import StreamLike
 M = TypeVar("M")
 K = TypeVar("K")
 
+Queries: TypeAlias = _mode_queries.ModeListQueries[M] | _mode_queries.ModeArrayQueries[M]
 #: A list of modes, or one object that answers for all of them.
 Modes: TypeAlias = Sequence[M] | ModeArray[M, Any, Any, Any] | LogModeArray[M, Any, Any, Any]
 
@@ -74,8 +75,7 @@ class _ModeNames(Field):
 
     def read(self, owner: Any, arrays: Arrays) -> None:
         """Raise IncompatibleState if the names differ."""
-        saved = np.asarray(arrays[self.name])
-        _require_same_names(self.value(owner), saved, "the saved state")
+        _require_same_names(self.value(owner), np.asarray(arrays[self.name]), "the saved state")
 
 
 class FiniteBelief(Tempered, Generic[M]):
@@ -123,7 +123,7 @@ class FiniteBelief(Tempered, Generic[M]):
         *,
         on_impossible: OnImpossible = "raise",
     ) -> None:
-        self._hypotheses = _mode_queries.queries_for(modes)
+        self._hypotheses: Queries[M] = _mode_queries.queries_for(modes)
         self._prior = as_prior(prior, len(self._hypotheses))
         self._weights = Weights(self._prior, on_impossible)
         #: The number of observations, including skipped ones.
@@ -175,14 +175,12 @@ class FiniteBelief(Tempered, Generic[M]):
     def sample(self, rng: StreamLike) -> M:
         """Draw m ~ P(m | âo_<t)^(1/T), T the temperature. No other method draws random numbers."""
         self.drawn = m = self._weights.draw(rng, self._temperature)
-        mode: M = self._hypotheses.bound[m]
-        return mode
+        return self._hypotheses.bound[m]
 
     def select(self, m: int) -> M:
         """Return mode m as if it had been drawn, for agents that choose a mode themselves."""
         self.drawn = m
-        mode: M = self._hypotheses.bound[m]
-        return mode
+        return self._hypotheses.bound[m]
 
     # -- queries -------------------------------------------------------------------------
 

@@ -150,8 +150,7 @@ class ContextualBandit:
 
         `sd` is its noise: by default that of the bandit, or 1 if the bandit learns it.
         """
-        link = self.link.in_world(sd)
-        world = LinearEnvironment(link, self.labels, weights, contexts, start)
+        world = LinearEnvironment(self.link.in_world(sd), self.labels, weights, contexts, start)
         if world.truth.shape[1] != self.features:
             raise InvalidTable(
                 f"weights of {world.truth.shape[1]} features: expected {self.features} per arm"
@@ -292,8 +291,9 @@ class SharedLinearBandit:
         Without `start` use `decide(x, rng)` and `learn(x, a, o)`; `act` and `observe` raise
         `NoContext`. `temperature` is that of `LinearBandit.agent`.
         """
-        belief = with_temperature(self.belief(), temperature)
-        return ControlRule(belief, start, self.advance, schedule)
+        return ControlRule(
+            with_temperature(self.belief(), temperature), start, self.advance, schedule
+        )
 
     @accept_late_feedback
     def advance(self, x: Any, a: Any, o: Any) -> Any:

@@ -398,9 +398,8 @@ class LinearEnvironment:
 
     def change_to(self, other: "LinearEnvironment") -> None:
         """Take the true weights of another world with the same arms."""
-        same_arms = tuple(other.labels) == tuple(self.labels)
         same_rewards = pays_alike(other.link, self.link) and other.truth.shape == self.truth.shape
-        if not same_arms or not same_rewards:
+        if other.labels != self.labels or not same_rewards:
             raise InvalidTable(f"{self!r} cannot become {other!r}: the arms differ")
         self.truth = other.truth
 
