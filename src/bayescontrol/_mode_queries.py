@@ -253,9 +253,7 @@ def _advance_both(mode: Any, advance: Advance, xs: SituatedState, a: Any, o: Any
 def as_mode_list(modes: Any) -> list[Any]:
     """Return the modes as a new list; reject a mapping, a text and a single object."""
     if isinstance(modes, Mapping):
-        raise MissingCapability(
-            "the modes are a mapping, expected a list: use list(modes.values())"
-        )
+        raise MissingCapability("the modes are a mapping, not a list: use list(modes.values())")
     require_instance(modes, "the list of modes")
     if isinstance(modes, str) or not isinstance(modes, Iterable):
         raise MissingCapability(

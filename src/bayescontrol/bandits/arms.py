@@ -103,8 +103,7 @@ class ArmsEnvironment:
         self.truth = other.truth
 
     def __repr__(self) -> str:
-        shown = _format_means(self.labels, self.means())
-        return f"ArmsEnvironment({self.family!r}, means {shown})"
+        return f"ArmsEnvironment({self.family!r}, means {_format_means(self.labels, self.means())})"
 
 
 def arms_loop(agent: Any, environment: Any) -> Any:
@@ -275,9 +274,8 @@ class ArmsBelief(Tempered, HasArms[MeanRewards]):
     def _draw_all(self, kind: int, rows: FloatArray, rng: StreamLike) -> int:
         """Draw the mean reward of every active arm into `_drawn`; return the best arm's row."""
         draw = kernels.arms.draw_action if self.compares_logs else kernels.arms.largest_mean
-        return draw(
-            kind, self.family.constants, rows, self._roster.active, self._drawn, state_of(rng)
-        )
+        constants, active = self.family.constants, self._roster.active
+        return draw(kind, constants, rows, active, self._drawn, state_of(rng))
 
     def plain_event(self, x: Any, a: Any, o: Any) -> tuple[None, Any, float]:
         """Return a valid event in plain values, or raise an error."""

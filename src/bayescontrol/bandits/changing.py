@@ -270,8 +270,7 @@ class ChangingArmsBelief(_ArmsClock, ChangePointBelief):
         """
         grown, old = self.prior.copy(), self._state
         grown.add(arm, prior)
-        hazards = old.weights.hazards
-        state = self.segments()(grown, hazards, self._hazard_prior, self.most_starts)
+        state = self.segments()(grown, old.weights.hazards, self._hazard_prior, self.most_starts)
 
         def with_arm(saved: Snapshot) -> Snapshot:
             pairs = zip(saved.arrays[5:], state.arrays.values(), strict=True)
@@ -497,9 +496,7 @@ class PerArmBelief(ManyFilters):
 
     def posterior_summary(self) -> Summary:
         """Return the mean and the number of rewards of every arm."""
-        return self._summary(
-            mean for part in self._parts for mean in part.posterior_means().values()
-        )
+        return self._summary(m for part in self._parts for m in part.posterior_means().values())
 
     def add(self, arm: Hashable, prior: Prior | None = None) -> None:
         """Add an arm with its prior; the other arms do not change.

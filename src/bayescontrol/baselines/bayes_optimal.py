@@ -322,9 +322,7 @@ class BayesOptimalBandit(Saved):
     """
 
     format_name: ClassVar[str] = "BayesOptimalBandit"
-    saved_fields = declare(
-        Array("prior", lambda agent: agent.plan.prior), Array("counts", "_counts")
-    )
+    saved_fields = declare(Array("prior", lambda b: b.plan.prior), Array("counts", "_counts"))
 
     def __init__(self, plan: BanditPlan) -> None:
         #: The current plan.

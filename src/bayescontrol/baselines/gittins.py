@@ -52,9 +52,8 @@ class GittinsAgent(CountingAgent):
 
     def _choose(self, rng: Stream) -> int:
         """Return the number of the arm with the highest index."""
-        j = kernels.policies.highest_index_arm(
-            self.table.nu, self._counts, self._scratch[0], rng.state
-        )
+        table, scratch = self.table.nu, self._scratch[0]
+        j = kernels.policies.highest_index_arm(table, self._counts, scratch, rng.state)
         if j < 0:  # the kernel found no index: an arm has more pulls than the table covers
             nu = np.array(list(self.indices().values()))
             best = np.flatnonzero(nu == nu.max())

@@ -274,9 +274,7 @@ class ChangePointBelief(DecisionClock):
         Part("drawn_from/", "_drawn_from", blank=lambda belief: belief.prior.copy()),
         Fixed(
             "settings",
-            lambda belief: np.array(
-                [*belief._state.weights.hazards, belief.most_starts, belief.window]
-            ),
+            lambda b: np.array([*b._state.weights.hazards, b.most_starts, b.window]),
             setting="hazards, starts and window",
         ),
         Array("waiting", lambda b: np.array(b.open_decisions, np.int64), shape=(None,)),
@@ -313,9 +311,7 @@ class ChangePointBelief(DecisionClock):
             )
         for method in ("plain_event", "log_predictive"):
             if not hasattr(self.prior, method):
-                raise MissingCapability(
-                    f"{self.prior!r} cannot change: it has no {method}(x, a, o)"
-                )
+                raise MissingCapability(f"{self.prior!r} cannot change: it lacks {method}(x, a, o)")
         return Segments
 
     @property
@@ -457,9 +453,8 @@ class ChangePointBelief(DecisionClock):
     def _draw_segment(self, rng: StreamLike) -> Any:
         """Draw a start and return the belief of its segment."""
         state = self._state
-        return state.belief(
-            kernels.changes.draw_start(state.weights.mass, state.size, state_of(rng))
-        )
+        place = kernels.changes.draw_start(state.weights.mass, state.size, state_of(rng))
+        return state.belief(place)
 
     def last(self) -> Any:
         """Return the mode drawn last."""

@@ -390,15 +390,13 @@ class DrawsBelief(WeightedBelief):
         `refit` and durable agents call this. An error changes nothing.
         """
         new = self._as_draws(draws)
-        before, after = _by_name(self._draws), _by_name(new)
-        if {k: v.shape[1:] for k, v in before.items()} != {
-            k: v.shape[1:] for k, v in after.items()
-        }:
+        mine, given = _by_name(self._draws), _by_name(new)
+        if {k: v.shape[1:] for k, v in mine.items()} != {k: v.shape[1:] for k, v in given.items()}:
             raise InvalidPrior(
-                f"the new draws have the shapes {_shapes(after)}, the present ones "
-                f"{_shapes(before)}: give the same variables with the same shapes"
+                f"the new draws have the shapes {_shapes(given)}, the present ones "
+                f"{_shapes(mine)}: give the same variables with the same shapes"
             )
-        weights = _starting_weights(len(next(iter(after.values()))), log_weights)
+        weights = _starting_weights(len(next(iter(given.values()))), log_weights)
         for event in later:
             self._reweigh(weights, new, event)
         self._draws, self._weights = new, weights

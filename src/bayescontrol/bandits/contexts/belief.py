@@ -462,9 +462,8 @@ def _run(agent: Any, environment: LinearEnvironment, steps: int, p: Stream, q: S
     belief.fast_forward(actions)
     agent.fast_forward(steps, contexts[-2].copy() if steps > 1 else agent.x, x)
     rows = map(tuple, contexts.tolist())
-    return Record(
-        environment.labels.column(actions), list(map(RewardAndContext, rewards.tolist(), rows))
-    )
+    observations = list(map(RewardAndContext, rewards.tolist(), rows))
+    return Record(environment.labels.column(actions), observations)
 
 
 class SharedWeights(BestArmMode):

@@ -291,9 +291,8 @@ class SharedLinearBandit:
         Without `start` use `decide(x, rng)` and `learn(x, a, o)`; `act` and `observe` raise
         `NoContext`. `temperature` is that of `LinearBandit.agent`.
         """
-        return ControlRule(
-            with_temperature(self.belief(), temperature), start, self.advance, schedule
-        )
+        belief = with_temperature(self.belief(), temperature)
+        return ControlRule(belief, start, self.advance, schedule)
 
     @accept_late_feedback
     def advance(self, x: Any, a: Any, o: Any) -> Any:

@@ -427,10 +427,8 @@ class LinearEnvironment:
 
     def respond(self, a: Hashable, rng: StreamLike) -> RewardAndContext:
         """Draw r ~ P(r | x·w_a), then the next context."""
-        w, rng = self.truth[self.labels.place(a)], require_stream(rng)
-        r = kernels.regression.respond(
-            self.link.kind, self.link.constants, w, self._context, rng.state
-        )
+        link, w, rng = self.link, self.truth[self.labels.place(a)], require_stream(rng)
+        r = kernels.regression.respond(link.kind, link.constants, w, self._context, rng.state)
         x = np.empty(len(w))
         if callable(self.contexts):
             x[:] = as_context(self.contexts(rng), len(w))
