@@ -21,7 +21,7 @@ from typing import Any, Final, Generic, TypeGuard, TypeVar, cast
 import numpy as np
 import numpy.typing as npt
 
-from bayescontrol._arrays import AnyArray, Arrays, FloatArray
+from bayescontrol._arrays import Arrays, FloatArray
 from bayescontrol._support.saved import SavedArrays
 from bayescontrol._support.values import description, pack, unpack
 from bayescontrol.errors import (
@@ -109,7 +109,7 @@ def names_of(modes: Any) -> list[str]:
 
 def find_mode(m: object, modes: Any) -> int:
     """Return the index of mode m of a class, given by index or by name."""
-    if isinstance(m, int) and not isinstance(m, bool) and 0 <= m < len(modes):
+    if type(m) is int and 0 <= m < len(modes):
         return m  # without the names, which take time
     return mode_index(m, names_of(modes))
 
@@ -253,9 +253,7 @@ def _advance_both(mode: Any, advance: Advance, xs: SituatedState, a: Any, o: Any
 def as_mode_list(modes: Any) -> list[Any]:
     """Return the modes as a new list; reject a mapping, a text and a single object."""
     if isinstance(modes, Mapping):
-        raise MissingCapability(
-            "the modes are a mapping, expected a list: use list(modes.values())"
-        )
+        raise MissingCapability("the modes are a mapping, not a list: use list(modes.values())")
     require_instance(modes, "the list of modes")
     if isinstance(modes, str) or not isinstance(modes, Iterable):
         raise MissingCapability(
@@ -588,24 +586,6 @@ class ModeArrayQueries(_Queries, Generic[M]):
         clone.states = deepcopy(self.states)
         clone.bound = _BoundRows(self.modes, clone.states) if clone.states else self.modes
         return clone
-
-
-def require_same_names(names: AnyArray, other_names: AnyArray, source: str) -> None:
-    """Raise IncompatibleState unless both beliefs have the same mode names in the same order.
-
-    `names` are those of this belief; `source` says where the other names come from.
-
-    >>> require_same_names(np.array(["a", "b"]), np.array(["a", "c"]), "the saved state")
-    Traceback (most recent call last):
-    bayescontrol.errors.IncompatibleState: mode 1 is b in this belief, but c in the saved state
-    """
-    if names.shape != other_names.shape:
-        raise IncompatibleState(
-            f"this belief has {names.size} modes, but {source} has {other_names.size}"
-        )
-    for m, (mine, theirs) in enumerate(zip(names, other_names, strict=True)):
-        if mine != theirs:
-            raise IncompatibleState(f"mode {m} is {mine} in this belief, but {theirs} in {source}")
 
 
 def display_name(mode: Any) -> str:

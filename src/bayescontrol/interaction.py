@@ -270,9 +270,7 @@ def _steps(log: Any) -> Iterator[tuple[Any, ...]]:
         if not isinstance(step, tuple | list) or len(step) not in (2, 3):
             raise BadEvidence(f"entry {t} of the log is {step!r}: expected (a, o) or (x, a, o)")
         if len(step) != (length or len(step)):
-            raise BadEvidence(
-                f"entry {t} of the log has {len(step)} parts, earlier ones have {length}"
-            )
+            raise BadEvidence(f"entry {t} of the log has {len(step)} parts, earlier ones {length}")
         length = len(step)
         yield tuple(step)
 

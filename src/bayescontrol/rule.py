@@ -101,7 +101,7 @@ class ControlRule(Saved, Generic[M, X, A, O]):
         self._drawn_at = 0
         self._drawn_in = situation
         #: The belief that was asked for capabilities, and its answers: see `_ask`.
-        self._asked: Any = None
+        self._checked_belief: Any = None
         self._answers: dict[type, bool] = {}
         self._draws_actions = self._counts_decisions = False
 
@@ -110,7 +110,7 @@ class ControlRule(Saved, Generic[M, X, A, O]):
     def decide(self, x: X, rng: Stream) -> tuple[M, A]:
         """m ~ P(m | âo_<t), then a ~ P(a | m, x)."""
         belief = self.belief
-        if belief is not self._asked:
+        if belief is not self._checked_belief:
             self._ask(belief)
         if self._counts_decisions:
             belief.begin()
@@ -138,7 +138,7 @@ class ControlRule(Saved, Generic[M, X, A, O]):
         if not isinstance(rng, Stream):
             rng = require_stream(rng)  # a NumPy Generator
         belief, x, m = self.belief, self.x, self.mode
-        if belief is not self._asked:
+        if belief is not self._checked_belief:
             self._ask(belief)
         a: A
         if self._draws_actions and self.schedule is every_step and not self.reveals_mode:
@@ -250,7 +250,7 @@ class ControlRule(Saved, Generic[M, X, A, O]):
 
     def _offers(self, capability: type) -> bool:
         """Return whether the belief has a capability. The answer is cached."""
-        if self.belief is not self._asked:
+        if self.belief is not self._checked_belief:
             self._ask(self.belief)
         if capability not in self._answers:
             self._answers[capability] = has(self.belief, capability)
@@ -258,7 +258,7 @@ class ControlRule(Saved, Generic[M, X, A, O]):
 
     def _ask(self, belief: Any) -> None:
         """Ask a new belief for the capabilities that every step needs."""
-        self._asked, self._answers = belief, {}
+        self._checked_belief, self._answers = belief, {}
         self._draws_actions = self._offers(ActionDraws)
         self._counts_decisions = self._offers(CountsDecisions)
 

@@ -20,15 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bayescontrol import kernels
-from bayescontrol._arrays import (
-    ArrayLike,
-    Arrays,
-    FloatArray,
-    IntArray,
-    UIntArray,
-    as_integer,
-    as_numbers,
-)
+from bayescontrol._arrays import ArrayLike, FloatArray, IntArray, UIntArray, as_integer, as_numbers
 from bayescontrol.errors import IncompatibleState
 
 Size: TypeAlias = int | tuple[int, ...]
@@ -276,11 +268,11 @@ class Stream:
         words = [int(kernels.random.next_uint64(self.state)) for _ in range(4)]
         return np.random.Generator(np.random.PCG64(words))
 
-    def save(self) -> Arrays:
+    def save(self) -> dict[str, UIntArray]:
         """Return the state by the name of the algorithm. `load(save())` continues bit for bit."""
         return {ALGORITHM: self.state.copy()}
 
-    def load(self, arrays: Arrays) -> None:
+    def load(self, arrays: dict[str, UIntArray]) -> None:
         """Restore the state that `save` returned."""
         state = np.asarray(arrays[ALGORITHM]) if set(arrays) == {ALGORITHM} else np.empty(0)
         # No stream is ever in the state of four zeros.

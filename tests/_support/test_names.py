@@ -65,6 +65,6 @@ def test_the_error_for_an_unknown_arm_lists_the_known_ones() -> None:
 def test_labels_are_equal_if_their_names_are() -> None:
     assert Names("arm", 2) == Names("arm", [0, 1])
     assert Names("arm", 2) != Names("arm", [1, 0])
-    assert Names("arm", 2) != [0, 1]
+    assert Names("arm", 2) == (0, 1)
     assert Names("arm", ["a"]).with_name("b") == Names("arm", ["a", "b"])
-    assert repr(Names("arm", ["a"])) == "Names('arm', ['a'])"
+    assert repr(Names("arm", ["a"])) == "('a',)"

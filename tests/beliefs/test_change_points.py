@@ -624,7 +624,7 @@ def test_an_added_arm_is_an_arm_that_was_never_pulled(family: str, per_arm: bool
 
 
 def test_a_belief_that_cannot_change_is_refused_at_construction() -> None:
-    with pytest.raises(MissingCapability, match=r"cannot change: it has no plain_event"):
+    with pytest.raises(MissingCapability, match=r"cannot change: it lacks plain_event"):
         ChangePointBelief(object())
 
 

@@ -33,9 +33,7 @@ def as_prior(prior: ArrayLike | None, size: int) -> FloatArray:
         )
     bad = np.flatnonzero(~(p >= 0.0) | (p > 1.0 + TOLERANCE))
     if bad.size:
-        raise InvalidPrior(
-            f"the prior of mode {bad[0]} is {p[bad[0]]}: expected a number in [0, 1]"
-        )
+        raise InvalidPrior(f"the prior of mode {bad[0]} is {p[bad[0]]}: expected a value in [0, 1]")
     if abs(p.sum() - 1.0) > TOLERANCE:
         raise InvalidPrior(f"the prior sums to {p.sum():.12g}, not to 1: divide it by its sum")
     return p + 0.0  # -0. becomes 0.

@@ -103,8 +103,7 @@ class ArmsEnvironment:
         self.truth = other.truth
 
     def __repr__(self) -> str:
-        shown = _format_means(self.labels, self.means())
-        return f"ArmsEnvironment({self.family!r}, means {shown})"
+        return f"ArmsEnvironment({self.family!r}, means {_format_means(self.labels, self.means())})"
 
 
 def arms_loop(agent: Any, environment: Any) -> Any:
@@ -113,7 +112,7 @@ def arms_loop(agent: Any, environment: Any) -> Any:
         type(environment) is ArmsEnvironment
         and agent.schedule is every_step
         and same_family(agent.belief.family, environment.family)
-        and agent.belief.names == environment.labels
+        and agent.belief.labels == environment.labels
         and agent.x is None
     )
     return _run if fits else None
@@ -192,8 +191,7 @@ class ArmsBelief(Tempered, HasArms[MeanRewards]):
 
     def _roster_changed(self) -> None:
         if self._cache is not None:
-            active = self._roster.active
-            kernels.screening.prepare(self._rows, active, self._cache, self._leader)
+            kernels.screening.prepare(self._rows, self._roster.active, self._cache, self._leader)
 
     def _apply_temperature(self) -> None:
         self._refresh()
@@ -235,10 +233,8 @@ class ArmsBelief(Tempered, HasArms[MeanRewards]):
         """Update arm a with its reward o. An error leaves the belief unchanged."""
         j, r = self._roster.labels.place(a), self.family.reward(o)
         if self._cache is not None:
-            if (
-                kernels.screening.learn(self._rows, self._cache, self._leader, j, r)
-                > _LARGEST_SCREENED
-            ):
+            largest = kernels.screening.learn(self._rows, self._cache, self._leader, j, r)
+            if largest > _LARGEST_SCREENED:
                 self._refresh()
         else:
             row = self._rows[j].copy()
@@ -278,9 +274,8 @@ class ArmsBelief(Tempered, HasArms[MeanRewards]):
     def _draw_all(self, kind: int, rows: FloatArray, rng: StreamLike) -> int:
         """Draw the mean reward of every active arm into `_drawn`; return the best arm's row."""
         draw = kernels.arms.draw_action if self.compares_logs else kernels.arms.largest_mean
-        return draw(
-            kind, self.family.constants, rows, self._roster.active, self._drawn, state_of(rng)
-        )
+        constants, active = self.family.constants, self._roster.active
+        return draw(kind, constants, rows, active, self._drawn, state_of(rng))
 
     def plain_event(self, x: Any, a: Any, o: Any) -> tuple[None, Any, float]:
         """Return a valid event in plain values, or raise an error."""

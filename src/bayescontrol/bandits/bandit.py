@@ -9,11 +9,11 @@ rewards of the best arm from those of arm j.
 """
 
 from collections.abc import Mapping, Sequence
-from math import log
 from typing import Any, ClassVar, cast
 
 import numpy as np
 
+from bayescontrol import kernels
 from bayescontrol._arrays import ArrayLike
 from bayescontrol._support.names import Names
 from bayescontrol._support.temperature import with_temperature
@@ -190,9 +190,6 @@ def lai_robbins(means: ArrayLike) -> float:
     best = float(mu.max())
     if best == 1.0:
         return 0.0
-
-    def divergence(m: float) -> float:
-        pays = m * log(m / best) if m > 0.0 else 0.0
-        return pays + (1.0 - m) * log((1.0 - m) / (1.0 - best))
-
-    return sum(((best - m) / divergence(m) for m in mu[mu < best].tolist()), 0.0)
+    KL = kernels.beta_distribution.divergence
+    worse = mu[mu < best].tolist()
+    return sum(((best - m) / KL(m, 1.0 - m, best, 1.0 - best) for m in worse), 0.0)

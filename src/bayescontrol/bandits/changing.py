@@ -112,7 +112,20 @@ class ScoreSegments(ArraySegments):
         )  # fmt: skip
 
 
-class ChangingArmsBelief(ChangePointBelief, HasArms[Any]):
+class _ArmsClock(DecisionClock, HasArms[Any]):
+    """Base of beliefs about changing arms, whose events are (x, row of the arm, reward)."""
+
+    posterior_measure: ClassVar[PosteriorMeasure | None] = PosteriorMeasure("mean reward", "reward")
+    #: A static belief, which checks events.
+    prior: Any
+
+    def _event(self, x: Any, a: Any, o: Any) -> Event:
+        """Return a valid event, or raise an error."""
+        event: Event = self.prior.row_event(x, self.place(a), o)
+        return event
+
+
+class ChangingArmsBelief(_ArmsClock, ChangePointBelief):
     """P(h, s, m | âo_<t) for arms that change together, with or without contexts.
 
     >>> from bayescontrol import BernoulliBandit
@@ -124,7 +137,6 @@ class ChangingArmsBelief(ChangePointBelief, HasArms[Any]):
     """
 
     format_name: ClassVar[str] = "ChangingArmsBelief"
-    posterior_measure: ClassVar[PosteriorMeasure | None] = PosteriorMeasure("mean reward", "reward")
 
     def __init__(self, belief: ArmsBelief | LinearBelief, **options: Any) -> None:
         super().__init__(belief, **options)
@@ -133,11 +145,6 @@ class ChangingArmsBelief(ChangePointBelief, HasArms[Any]):
     def segments(self) -> type[ArraySegments]:
         """Return the class of the posteriors of all starts in arrays."""
         return ArmSegments if isinstance(self.prior, ArmsBelief) else ScoreSegments
-
-    def _event(self, x: Any, a: Any, o: Any) -> Event:
-        """Return a valid event as (x, row of arm a, reward), or raise an error."""
-        event: Event = self.prior.row_event(x, self.place(a), o)
-        return event
 
     def take_event(self, event: Event | None, decision: int | None = None) -> None:
         """Learn the event of a decision, by default the current one; None: its reward is lost."""
@@ -231,7 +238,7 @@ class ChangingArmsBelief(ChangePointBelief, HasArms[Any]):
                 rewards[part],
             )  # fmt: skip
             if done < stop - state.t:
-                self._go_back()
+                self._replay()
                 raise BadEvidence(f"step {part.start + done}: the reward is too large")
             state.pass_time(done)
             if stop < last:  # the window begins here
@@ -263,8 +270,7 @@ class ChangingArmsBelief(ChangePointBelief, HasArms[Any]):
         """
         grown, old = self.prior.copy(), self._state
         grown.add(arm, prior)
-        hazards = old.weights.hazards
-        state = self.segments()(grown, hazards, self._hazard_prior, self.most_starts)
+        state = self.segments()(grown, old.weights.hazards, self._hazard_prior, self.most_starts)
 
         def with_arm(saved: Snapshot) -> Snapshot:
             pairs = zip(saved.arrays[5:], state.arrays.values(), strict=True)
@@ -306,20 +312,11 @@ class ChangingArmsBelief(ChangePointBelief, HasArms[Any]):
         super()._check_state(new)
 
 
-class ManyFilters(DecisionClock, HasArms[Any]):
+class ManyFilters(_ArmsClock):
     """Base of beliefs that consist of filters with a common clock, such as one for each arm."""
-
-    posterior_measure: ClassVar[PosteriorMeasure | None] = PosteriorMeasure("mean reward", "reward")
 
     #: The filters: changing beliefs.
     _parts: list[Any]
-    #: A static belief, which checks events.
-    prior: Any
-
-    def _event(self, x: Any, a: Any, o: Any) -> Event:
-        """Return a valid event as (x, row of arm a, reward), or raise an error."""
-        event: Event = self.prior.row_event(x, self.place(a), o)
-        return event
 
     def answer(self, decision: int, x: Any, a: Any, o: Any) -> None:
         """Learn the reward of one of the last `window` decisions; `MISSING` if it was lost."""
@@ -334,8 +331,7 @@ class ManyFilters(DecisionClock, HasArms[Any]):
     @property
     def open_decisions(self) -> tuple[int, ...]:
         """The decisions that wait for an answer which would not come too late."""
-        waiting: tuple[int, ...] = self._parts[0].open_decisions
-        return waiting
+        return tuple(self._parts[0].open_decisions)
 
     @property
     def window(self) -> int:
@@ -500,9 +496,7 @@ class PerArmBelief(ManyFilters):
 
     def posterior_summary(self) -> Summary:
         """Return the mean and the number of rewards of every arm."""
-        return self._summary(
-            mean for part in self._parts for mean in part.posterior_means().values()
-        )
+        return self._summary(m for part in self._parts for m in part.posterior_means().values())
 
     def add(self, arm: Hashable, prior: Prior | None = None) -> None:
         """Add an arm with its prior; the other arms do not change.
@@ -515,9 +509,8 @@ class PerArmBelief(ManyFilters):
         """
         static = self.prior.copy()
         static.add(arm, prior)
-        first = self._parts[0]
         events = [event and () for event in self.events]
-        parts = [*self._parts, first.restarted(static.only(arm), events)]
+        parts = [*self._parts, self._parts[0].restarted(static.only(arm), events)]
         PerArmBelief(parts)  # raises an error if the draws of the arm cannot be compared
         self._roster.add(arm)
         self._parts, self._last = parts, None

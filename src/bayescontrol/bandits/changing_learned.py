@@ -35,15 +35,7 @@ import numpy as np
 
 from bayescontrol import kernels
 from bayescontrol._arrays import Arrays, FloatArray, IntArray
-from bayescontrol._support.saved import (
-    Array,
-    ArrayGroup,
-    Copied,
-    Fixed,
-    Plain,
-    damaged,
-    declare,
-)
+from bayescontrol._support.saved import Array, ArrayGroup, Copied, Fixed, Plain, damaged, declare
 from bayescontrol._support.temperature import with_temperature
 from bayescontrol.bandits.arms import MeanRewards
 from bayescontrol.bandits.changing import ChangingArmsBelief, ManyFilters, PerArmBelief

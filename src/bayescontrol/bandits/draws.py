@@ -151,9 +151,7 @@ class ArmDrawsBelief(DrawsBelief):
         Fixed("arms", lambda belief: list(belief._rewards.names)),
     )
 
-    def __init__(
-        self, family: Family, arms: Arms | Names, draws: ArrayLike, **options: Any
-    ) -> None:
+    def __init__(self, family: Family, arms: Arms, draws: ArrayLike, **options: Any) -> None:
         self._rewards = rewards = _ArmRewards(family, Names("arm", arms))
         super().__init__(draws, log_likelihood=rewards.log_likelihood, act=rewards.act, **options)
 

@@ -23,6 +23,7 @@ from bayescontrol.seeding import Stream
 
 #: The largest reward that is a count: not every larger whole number is a double.
 LARGEST_COUNT: Final = 2.0**53
+_BITS: Final = {0: 0.0, 1: 1.0}
 #: The probabilities at which quantiles are given, from which those of a mixture are interpolated.
 QUANTILE_GRID: Final = 1.0 / (1.0 + np.exp(np.linspace(12.0, -12.0, 401)))
 
@@ -236,9 +237,10 @@ def as_reward(
 
 def zero_or_one(o: Any, arm: str = "Bernoulli") -> float:
     """Return o as 0.0 or 1.0, else raise BadEvidence, which mentions the kind of `arm`."""
-    if type(o) in (int, float) and (o == 0 or o == 1):  # the usual case
-        return float(o)
-    return as_reward(o, arm, "0 or 1", lambda r: r in (0.0, 1.0))
+    try:
+        return _BITS[o]  # the usual case
+    except (KeyError, TypeError):
+        return as_reward(o, arm, "0 or 1", lambda r: r in (0.0, 1.0))
 
 
 def as_count(o: Any, arm: str) -> float:

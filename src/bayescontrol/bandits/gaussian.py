@@ -239,9 +239,7 @@ class NormalGamma(_GaussianFamily):
         from scipy import special
 
         mu, kappa, alpha, beta = rows.T[:, :, None]
-        return np.asarray(
-            mu + special.stdtrit(2.0 * alpha, tails) * np.sqrt(beta / (alpha * kappa))
-        )
+        return np.asarray(mu + special.stdtrit(2.0 * alpha, tails) * np.sqrt(beta / alpha / kappa))
 
     def merged(self, prior: FloatArray, one: FloatArray, two: FloatArray) -> FloatArray:
         """Add the evidence of both by Chan's formula, with d = μ - μ₀ and κ = κ₁ + κ₂ - κ₀.

@@ -158,11 +158,9 @@ class PooledBelief(Tempered, HasArms[SegmentMeans]):
 
     def sample(self, rng: StreamLike) -> SegmentMeans:
         """Draw a mode: the mean reward of every active arm in every segment."""
-        active = self._roster.active
+        active, T = self._roster.active, self._temperature
         drawn = np.empty((len(self._segments) + 1, len(self.labels)))
-        kernels.learned.draw_all_segments(
-            self._pools, active, drawn, state_of(rng), self._temperature
-        )
+        kernels.learned.draw_all_segments(self._pools, active, drawn, state_of(rng), T)
         self._last = SegmentMeans(self.arms, dict(self._segments), drawn[:, active])
         return self._last
 
@@ -202,12 +200,10 @@ class PooledBelief(Tempered, HasArms[SegmentMeans]):
         Arms without a proper posterior share the probability 1.
         """
         active = self._roster.active.tolist()
-        unknown = [j for j in active if not self._is_proper(j)]
-        if unknown:
+        flat = [j for j in active if not self._is_proper(j)]
+        if flat:
             self._place_of(x)
-            return {
-                a: (j in unknown) / len(unknown) for a, j in zip(self.arms, active, strict=True)
-            }
+            return {a: (j in flat) / len(flat) for a, j in zip(self.arms, active, strict=True)}
         parts = [self._components(x, j, NEGLIGIBLE, self._temperature) for j in active]
         first = np.cumsum([0, *(len(w) for w, _ in parts)])
         mixture = Mixture(first, np.concatenate([w for w, _ in parts]))
@@ -363,8 +359,7 @@ class Pooled:
         To act in many segments use `decide(segment, rng)` and `learn(segment, a, o)`, or set
         `agent.x` before `act`. `temperature` is that of `Bandit.agent`.
         """
-        belief = with_temperature(self.belief(), temperature)
-        return ControlRule(belief, start, stay, schedule)
+        return ControlRule(with_temperature(self.belief(), temperature), start, stay, schedule)
 
     def environment(self, truth: ArrayLike | Mapping[Any, Any]) -> ArmsEnvironment:
         """Return a world with these true parameters: that of one segment."""

@@ -155,14 +155,9 @@ class HasArms(Saved, Generic[M]):
         return self._roster.arms
 
     @property
-    def names(self) -> Names:
-        """The names of all arms, retired ones included."""
-        return self._roster.labels
-
-    @property
-    def labels(self) -> tuple[Any, ...]:
+    def labels(self) -> Names:
         """All arms, retired ones included, in the order of the rows."""
-        return tuple(self._roster.labels)
+        return self._roster.labels
 
     def place(self, arm: Hashable) -> int:
         """Return the row of an arm; raise UnknownArm if there is no such arm."""

@@ -101,11 +101,13 @@ class CountingAgent(Saved):
         """Return the chosen arm. Does not change the agent."""
         return self._labels[self._choose(require_stream(rng))]
 
+    def _rule(self) -> tuple[int, FloatArray]:
+        """Return the number of the policy in `kernels.policies`, and its parameters."""
+        return self.kind, self._parameters
+
     def _choose(self, rng: Stream) -> int:
         """Return the number of the arm that the policy pulls."""
-        return kernels.policies.choose(
-            self.kind, self._parameters, self._counts, self._scratch, rng.state
-        )
+        return kernels.policies.choose(*self._rule(), self._counts, self._scratch, rng.state)
 
     def observe(self, a: Any, o: Any) -> None:
         """Learn that arm a paid o. On an error the agent is unchanged."""
@@ -132,9 +134,7 @@ class CountingAgent(Saved):
         It stops at a reward from which the agent cannot learn.
         """
         policies, family = kernels.policies, environment.family
-        policy = policies.Policy(
-            self.kind, self._parameters, self.support, self._counts, self._scratch
-        )
+        policy = policies.Policy(*self._rule(), self.support, self._counts, self._scratch)
         world = policies.ArmsWorld(family.kind, family.constants, environment.truth)
         streams = kernels.random.Streams(p.state, q.state)
         return policies.interact(policy, world, streams, actions, rewards)

@@ -322,9 +322,7 @@ class BayesOptimalBandit(Saved):
     """
 
     format_name: ClassVar[str] = "BayesOptimalBandit"
-    saved_fields = declare(
-        Array("prior", lambda agent: agent.plan.prior), Array("counts", "_counts")
-    )
+    saved_fields = declare(Array("prior", lambda b: b.plan.prior), Array("counts", "_counts"))
 
     def __init__(self, plan: BanditPlan) -> None:
         #: The current plan.
@@ -447,5 +445,4 @@ def _checked_prior(arms: int, horizon: int, prior: ArrayLike, limit: int) -> tup
 
 def _pascal(horizon: int, d: int) -> IntArray:
     """Return the table of C(n, i) for n < horizon + d and i < d, Pascal's triangle."""
-    table = [[comb(n, i) for i in range(d)] for n in range(horizon + d)]
-    return np.array(table, np.int64)
+    return np.array([[comb(n, i) for i in range(d)] for n in range(horizon + d)], np.int64)

@@ -47,11 +47,13 @@ class GittinsAgent(CountingAgent):
             )
         self.table = table
 
+    def _rule(self) -> tuple[int, FloatArray]:
+        return kernels.policies.GITTINS, self.table.nu
+
     def _choose(self, rng: Stream) -> int:
         """Return the number of the arm with the highest index."""
-        j = kernels.policies.highest_index_arm(
-            self.table.nu, self._counts, self._scratch[0], rng.state
-        )
+        table, scratch = self.table.nu, self._scratch[0]
+        j = kernels.policies.highest_index_arm(table, self._counts, scratch, rng.state)
         if j < 0:  # the kernel found no index: an arm has more pulls than the table covers
             nu = np.array(list(self.indices().values()))
             best = np.flatnonzero(nu == nu.max())
@@ -76,13 +78,7 @@ class GittinsAgent(CountingAgent):
         rewards: FloatArray,
     ) -> int:  # fmt: skip
         """Run the compiled loop as far as the table reaches, then step by step."""
-        policies, family = kernels.policies, environment.family
-        policy = policies.Policy(
-            policies.GITTINS, self.table.nu, self.support, self._counts, self._scratch
-        )
-        world = policies.ArmsWorld(family.kind, family.constants, environment.truth)
-        streams = kernels.random.Streams(p.state, q.state)
-        done, steps = policies.interact(policy, world, streams, actions, rewards), len(actions)
+        done, steps = super().interact(environment, p, q, actions, rewards), len(actions)
         for t in range(done, steps):  # beyond the table: the indices are computed one by one
             actions[t] = self._choose(p)
             a = self._labels[int(actions[t])]

@@ -348,8 +348,7 @@ class _Search:
             return self.low, self.high
         self.left.append((self.low, self._value(self.low)))
         for step in range(PASSES):
-            a, b = self.left[-1][0], self.right[0]
-            if b - a <= width:
+            if self.right[0] - self.left[-1][0] <= width:
                 break
             lam = self._next(step)
             value = self._value(lam)

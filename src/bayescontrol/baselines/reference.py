@@ -121,8 +121,7 @@ class FixedExperts:
 
     def act(self, rng: StreamLike) -> Any:
         """Return combine([π_1(x), …, π_M(x)], rng)."""
-        actions = [policy(self.x) for policy in self.policies]
-        return self.combine(actions, require_stream(rng))
+        return self.combine([policy(self.x) for policy in self.policies], require_stream(rng))
 
     def observe(self, a: Any, o: Any) -> None:
         """x ← o; the agent learns nothing."""

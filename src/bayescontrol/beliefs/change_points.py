@@ -274,9 +274,7 @@ class ChangePointBelief(DecisionClock):
         Part("drawn_from/", "_drawn_from", blank=lambda belief: belief.prior.copy()),
         Fixed(
             "settings",
-            lambda belief: np.array(
-                [*belief._state.weights.hazards, belief.most_starts, belief.window]
-            ),
+            lambda b: np.array([*b._state.weights.hazards, b.most_starts, b.window]),
             setting="hazards, starts and window",
         ),
         Array("waiting", lambda b: np.array(b.open_decisions, np.int64), shape=(None,)),
@@ -313,9 +311,7 @@ class ChangePointBelief(DecisionClock):
             )
         for method in ("plain_event", "log_predictive"):
             if not hasattr(self.prior, method):
-                raise MissingCapability(
-                    f"{self.prior!r} cannot change: it has no {method}(x, a, o)"
-                )
+                raise MissingCapability(f"{self.prior!r} cannot change: it lacks {method}(x, a, o)")
         return Segments
 
     @property
@@ -373,15 +369,9 @@ class ChangePointBelief(DecisionClock):
         except BaseException:
             if is_late:
                 self._events[n - first] = None
-            self._go_back()
+            self._replay()
             raise
         self._waiting.discard(n)
-
-    def _go_back(self) -> None:
-        """Compute the state again after an error: that of all events."""
-        saved = self._saved[-1]
-        self._state.restore(saved)
-        self._state.learn(self._events[saved.t - self.window_start.t :])
 
     def _require_open(self, n: int) -> None:
         """Raise an error unless decision n was made, is recent enough, and has no answer."""
@@ -433,8 +423,8 @@ class ChangePointBelief(DecisionClock):
             del self._events[: start - self.window_start.t]
             self._saved = [saved for saved in self._saved if saved.t >= start]
 
-    def _replay(self, n: int) -> None:
-        """Compute the state again from decision n on, whose answer has come."""
+    def _replay(self, n: float = math.inf) -> None:
+        """Compute the state again from decision n on, whose answer has come; ∞: after an error."""
         state, window, first = self._state, self.window, self.window_start.t
         events, now = self._events, first + len(self._events)
         i = bisect_right(self._saved, n, key=attrgetter("t")) - 1
@@ -463,9 +453,8 @@ class ChangePointBelief(DecisionClock):
     def _draw_segment(self, rng: StreamLike) -> Any:
         """Draw a start and return the belief of its segment."""
         state = self._state
-        return state.belief(
-            kernels.changes.draw_start(state.weights.mass, state.size, state_of(rng))
-        )
+        place = kernels.changes.draw_start(state.weights.mass, state.size, state_of(rng))
+        return state.belief(place)
 
     def last(self) -> Any:
         """Return the mode drawn last."""

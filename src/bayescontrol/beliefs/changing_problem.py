@@ -37,9 +37,7 @@ class ChangingEnvironment:
             raise InvalidTable(f"worlds begin at steps {list(worlds)}: the first must begin at 0")
         for world in self.worlds.values():
             if not hasattr(world, "change_to"):
-                raise MissingCapability(
-                    f"{world!r} cannot change: it has no method change_to(world)"
-                )
+                raise MissingCapability(f"{world!r} cannot change: it lacks change_to(world)")
             deepcopy(self.worlds[0]).change_to(world)  # raises InvalidTable if they do not fit
         self.world: Any = deepcopy(self.worlds[0])
         #: The number of steps so far.

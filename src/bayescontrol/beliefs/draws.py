@@ -16,27 +16,11 @@ from typing import Any, ClassVar, Final, Self, TypeAlias
 
 import numpy as np
 
-from bayescontrol._arrays import (
-    AnyArray,
-    ArrayLike,
-    Arrays,
-    as_numbers,
-    copy_if_array,
-    require_between,
-)
+from bayescontrol._arrays import AnyArray, ArrayLike, Arrays, as_numbers, require_between
 from bayescontrol._mode_queries import require_functions, require_hashable
 from bayescontrol._support.columns import as_column
-from bayescontrol._support.saved import (
-    Field,
-    Fixed,
-    Number,
-    Part,
-    checked_array,
-    damaged,
-    declare,
-    part_of,
-)
-from bayescontrol.beliefs.particles import Event, History, WeightedBelief
+from bayescontrol._support.saved import Field, Fixed, Number, Part, checked_array, damaged, declare
+from bayescontrol.beliefs.particles import Event, History, WeightedBelief, as_event
 from bayescontrol.beliefs.weights import Weights
 from bayescontrol.errors import InvalidPrior, InvalidTable, MissingCapability, counted
 from bayescontrol.protocols import Probabilities, Summary
@@ -214,7 +198,7 @@ class _WeightsField(Part):
         """Return the saved weights."""
         size = len(checked_array(arrays, "mantissa", np.float64, (None,), finite=False))
         weights = Weights(np.ones(max(size, 1)))
-        weights.load(part_of(arrays, self.name))
+        weights.load(arrays)  # the prefix is empty
         return weights
 
 
@@ -321,7 +305,7 @@ class DrawsBelief(WeightedBelief):
         self._reweigh(self._weights, self._draws, (x, a, o))
         self.count += 1
         if self._keep_events:
-            self._history.append((copy_if_array(x), copy_if_array(a), copy_if_array(o)))
+            self._history.append(as_event(x, a, o))
 
     def _answer(self, x: Any, a: Any, o: Any) -> object:
         return self._log_likelihood(self._draws, x, a, o)
@@ -406,15 +390,13 @@ class DrawsBelief(WeightedBelief):
         `refit` and durable agents call this. An error changes nothing.
         """
         new = self._as_draws(draws)
-        before, after = _by_name(self._draws), _by_name(new)
-        if {k: v.shape[1:] for k, v in before.items()} != {
-            k: v.shape[1:] for k, v in after.items()
-        }:
+        mine, given = _by_name(self._draws), _by_name(new)
+        if {k: v.shape[1:] for k, v in mine.items()} != {k: v.shape[1:] for k, v in given.items()}:
             raise InvalidPrior(
-                f"the new draws have the shapes {_shapes(after)}, the present ones "
-                f"{_shapes(before)}: give the same variables with the same shapes"
+                f"the new draws have the shapes {_shapes(given)}, the present ones "
+                f"{_shapes(mine)}: give the same variables with the same shapes"
             )
-        weights = _starting_weights(len(next(iter(after.values()))), log_weights)
+        weights = _starting_weights(len(next(iter(given.values()))), log_weights)
         for event in later:
             self._reweigh(weights, new, event)
         self._draws, self._weights = new, weights

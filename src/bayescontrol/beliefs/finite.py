@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Generic, TypeAlias, TypeVar
 import numpy as np
 
 from bayescontrol import _mode_queries, kernels
-from bayescontrol._arrays import ArrayLike, Arrays, FloatArray, require_between
+from bayescontrol._arrays import AnyArray, ArrayLike, Arrays, FloatArray, require_between
 from bayescontrol._support.display import html_table
 from bayescontrol._support.priors import as_prior
 from bayescontrol._support.saved import Array, Field, Number, Part, damaged, declare
@@ -43,8 +43,27 @@ from bayescontrol.seeding import StreamLike
 M = TypeVar("M")
 K = TypeVar("K")
 
+Queries: TypeAlias = _mode_queries.ModeListQueries[M] | _mode_queries.ModeArrayQueries[M]
 #: A list of modes, or one object that answers for all of them.
 Modes: TypeAlias = Sequence[M] | ModeArray[M, Any, Any, Any] | LogModeArray[M, Any, Any, Any]
+
+
+def _require_same_names(names: AnyArray, other_names: AnyArray, source: str) -> None:
+    """Raise IncompatibleState unless both beliefs have the same mode names in the same order.
+
+    `names` are those of this belief; `source` says where the other names come from.
+
+    >>> _require_same_names(np.array(["a", "b"]), np.array(["a", "c"]), "the saved state")
+    Traceback (most recent call last):
+    bayescontrol.errors.IncompatibleState: mode 1 is b in this belief, but c in the saved state
+    """
+    if names.shape != other_names.shape:
+        raise IncompatibleState(
+            f"this belief has {names.size} modes, but {source} has {other_names.size}"
+        )
+    for m, (mine, theirs) in enumerate(zip(names, other_names, strict=True)):
+        if mine != theirs:
+            raise IncompatibleState(f"mode {m} is {mine} in this belief, but {theirs} in {source}")
 
 
 class _ModeNames(Field):
@@ -56,8 +75,7 @@ class _ModeNames(Field):
 
     def read(self, owner: Any, arrays: Arrays) -> None:
         """Raise IncompatibleState if the names differ."""
-        saved = np.asarray(arrays[self.name])
-        _mode_queries.require_same_names(self.value(owner), saved, "the saved state")
+        _require_same_names(self.value(owner), np.asarray(arrays[self.name]), "the saved state")
 
 
 class FiniteBelief(Tempered, Generic[M]):
@@ -105,7 +123,7 @@ class FiniteBelief(Tempered, Generic[M]):
         *,
         on_impossible: OnImpossible = "raise",
     ) -> None:
-        self._hypotheses = _mode_queries.queries_for(modes)
+        self._hypotheses: Queries[M] = _mode_queries.queries_for(modes)
         self._prior = as_prior(prior, len(self._hypotheses))
         self._weights = Weights(self._prior, on_impossible)
         #: The number of observations, including skipped ones.
@@ -157,14 +175,12 @@ class FiniteBelief(Tempered, Generic[M]):
     def sample(self, rng: StreamLike) -> M:
         """Draw m ~ P(m | âo_<t)^(1/T), T the temperature. No other method draws random numbers."""
         self.drawn = m = self._weights.draw(rng, self._temperature)
-        mode: M = self._hypotheses.bound[m]
-        return mode
+        return self._hypotheses.bound[m]
 
     def select(self, m: int) -> M:
         """Return mode m as if it had been drawn, for agents that choose a mode themselves."""
         self.drawn = m
-        mode: M = self._hypotheses.bound[m]
-        return mode
+        return self._hypotheses.bound[m]
 
     # -- queries -------------------------------------------------------------------------
 
@@ -390,7 +406,7 @@ class FiniteBelief(Tempered, Generic[M]):
         if not isinstance(other, FiniteBelief):
             raise IncompatibleState(f"{other!r} is not a FiniteBelief and cannot be merged")
         names, other_names = self._hypotheses.names(), other._hypotheses.names()
-        _mode_queries.require_same_names(names, other_names, "the other belief")
+        _require_same_names(names, other_names, "the other belief")
         if self._prior.tobytes() != other._prior.tobytes():
             raise IncompatibleState(
                 f"cannot merge {other!r}: its prior is {other._prior}, that of this belief is "

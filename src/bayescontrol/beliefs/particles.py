@@ -333,6 +333,11 @@ Event: TypeAlias = tuple[Any, Any, Any]
 _HISTORY = {"history/x": "situations", "history/a": "actions", "history/o": "observations"}
 
 
+def as_event(x: Any, a: Any, o: Any) -> Event:
+    """Return a step of the history, with copies of arrays, which a simulator may reuse."""
+    return copy_if_array(x), copy_if_array(a), copy_if_array(o)
+
+
 class History(Field):
     """The steps of the history, saved as columns."""
 
@@ -414,7 +419,7 @@ class ResampleMoveBelief(ParticleBelief):
     def observe(self, x: Any, a: Any, o: Any) -> None:
         """w_i ← w_i P(o | θ_i, x, a), and store the step. An error leaves the belief unchanged."""
         super().observe(x, a, o)
-        self._history.append((copy_if_array(x), copy_if_array(a), copy_if_array(o)))
+        self._history.append(as_event(x, a, o))
 
     def _log_target(self, theta: FloatArray) -> FloatArray:
         """Return ln π(θ_i) + const for every row of `theta`."""

@@ -11,7 +11,7 @@ object answers for all modes, and the interaction runs in a compiled loop.
 
 from collections.abc import Iterator, Sequence
 from copy import copy
-from typing import Any, ClassVar, Generic, NamedTuple
+from typing import Any, ClassVar, Generic, NamedTuple, cast
 
 import numpy as np
 
@@ -79,9 +79,8 @@ class ModeClass(Generic[M, X, A, O]):
         `kind` may be a subclass such as `NaiveMixture`. With a `temperature` T, mode m is drawn
         with probability ∝ P(m | âo_<t)^(1/T).
         """
-        modes: Any = self
-        belief: FiniteBelief[M] = FiniteBelief(modes, self.prior if prior is None else prior)
-        with_temperature(belief, temperature)
+        belief = FiniteBelief[M](cast("Any", self), self.prior if prior is None else prior)
+        belief = with_temperature(belief, temperature)
         return kind(belief, copy(self.start), self.advance, schedule)
 
     def fits_rule(self, agent: Any) -> bool:

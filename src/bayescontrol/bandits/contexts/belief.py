@@ -303,8 +303,7 @@ class LinearBelief(_ScoresBelief[LinearWeights]):
 
     def row_event(self, x: ArrayLike, j: int, o: Any) -> tuple[list[float], int, float]:
         """Return a valid event as (context, row j of the arm, reward), or raise an error."""
-        r = self.link.reward(reward_of(o))
-        return self._vector(x, None).tolist(), j, r
+        return self._vector(x, None).tolist(), j, self.link.reward(reward_of(o))
 
     def only(self, arm: Hashable) -> "LinearBelief":
         """Return a belief about this arm alone, with its posterior as the prior.
@@ -407,7 +406,7 @@ class LinearBelief(_ScoresBelief[LinearWeights]):
             and agent.advance is next_context
             and isinstance(environment.contexts, str)
             and can_learn(belief.link, environment.link)
-            and belief.labels == tuple(environment.labels)
+            and belief.labels == environment.labels
             and isinstance(x, np.ndarray)
             and x.dtype == np.float64
             and x.shape == environment.start.shape == (belief.features,)
@@ -463,9 +462,8 @@ def _run(agent: Any, environment: LinearEnvironment, steps: int, p: Stream, q: S
     belief.fast_forward(actions)
     agent.fast_forward(steps, contexts[-2].copy() if steps > 1 else agent.x, x)
     rows = map(tuple, contexts.tolist())
-    return Record(
-        environment.labels.column(actions), list(map(RewardAndContext, rewards.tolist(), rows))
-    )
+    observations = list(map(RewardAndContext, rewards.tolist(), rows))
+    return Record(environment.labels.column(actions), observations)
 
 
 class SharedWeights(BestArmMode):
@@ -577,14 +575,9 @@ class SharedLinearBelief(_ScoresBelief[SharedWeights]):
     def add(self, arm: Hashable) -> None:
         """Add an arm; the posterior of w applies to it."""
         self._roster.add(arm)
-        self._update_last()
+        self._roster_changed()
 
-    def restore(self, arm: Hashable) -> None:
-        """Activate a retired arm again."""
-        self._roster.restore(arm)
-        self._update_last()
-
-    def _update_last(self) -> None:
-        """Let the mode drawn last choose from the current arms."""
+    def _roster_changed(self) -> None:
+        """Let the mode drawn last choose from the active arms."""
         if self._last is not None:
             self._last.arms = self.arms

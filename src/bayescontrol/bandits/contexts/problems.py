@@ -150,8 +150,7 @@ class ContextualBandit:
 
         `sd` is its noise: by default that of the bandit, or 1 if the bandit learns it.
         """
-        link = self.link.in_world(sd)
-        world = LinearEnvironment(link, self.labels, weights, contexts, start)
+        world = LinearEnvironment(self.link.in_world(sd), self.labels, weights, contexts, start)
         if world.truth.shape[1] != self.features:
             raise InvalidTable(
                 f"weights of {world.truth.shape[1]} features: expected {self.features} per arm"

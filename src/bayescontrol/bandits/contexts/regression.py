@@ -398,9 +398,8 @@ class LinearEnvironment:
 
     def change_to(self, other: "LinearEnvironment") -> None:
         """Take the true weights of another world with the same arms."""
-        same_arms = tuple(other.labels) == tuple(self.labels)
         same_rewards = pays_alike(other.link, self.link) and other.truth.shape == self.truth.shape
-        if not same_arms or not same_rewards:
+        if other.labels != self.labels or not same_rewards:
             raise InvalidTable(f"{self!r} cannot become {other!r}: the arms differ")
         self.truth = other.truth
 
@@ -428,10 +427,8 @@ class LinearEnvironment:
 
     def respond(self, a: Hashable, rng: StreamLike) -> RewardAndContext:
         """Draw r ~ P(r | x·w_a), then the next context."""
-        w, rng = self.truth[self.labels.place(a)], require_stream(rng)
-        r = kernels.regression.respond(
-            self.link.kind, self.link.constants, w, self._context, rng.state
-        )
+        link, w, rng = self.link, self.truth[self.labels.place(a)], require_stream(rng)
+        r = kernels.regression.respond(link.kind, link.constants, w, self._context, rng.state)
         x = np.empty(len(w))
         if callable(self.contexts):
             x[:] = as_context(self.contexts(rng), len(w))

@@ -16,7 +16,7 @@ scores (`best_arm`) at each; two arms need none. `kernels.scales` says how P(ρ 
 """
 
 from types import SimpleNamespace
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, cast
 
 import numpy as np
 
@@ -25,7 +25,7 @@ from bayescontrol._arrays import BoolArray, FloatArray, IntArray, UIntArray, as_
 from bayescontrol._support.regressions import Regressions
 from bayescontrol._support.saved import Array, Cache, Fixed, Saved, damaged, declare
 from bayescontrol.bandits.best_arm import Mixture, normal_best
-from bayescontrol.bandits.contexts.regression import LEARNED, Link, Prior, prior_factors
+from bayescontrol.bandits.contexts.regression import LEARNED, FiniteLink, Link, Prior, prior_factors
 from bayescontrol.bandits.family import mixed_predictive
 from bayescontrol.errors import IncompatibleState, InvalidPrior
 
@@ -64,9 +64,7 @@ class FixedScales(Regressions):
 
     def predictive(self, j: int, x: FloatArray) -> dict[float, float]:
         """P(r) of every reward r, for a link with finitely many."""
-        link: Any = self.link
-        predictive: dict[float, float] = link.predictive(*self.score(j, x))
-        return predictive
+        return cast("FiniteLink", self.link).predictive(*self.score(j, x))
 
     def score_quantiles(self, j: int, x: FloatArray, tails: FloatArray) -> FloatArray:
         """Return quantiles of the score x·w_j."""
@@ -75,11 +73,7 @@ class FixedScales(Regressions):
 
     def draw_rows(self, rows: IntArray, rng_state: UIntArray) -> FloatArray:
         """Draw w_j for every row j."""
-        weights = np.empty((rows.size, self.features))
-        for w, j in zip(weights, rows.tolist(), strict=True):
-            R, z = self.R[j], self.z[j]
-            kernels.regression.draw_weights(R, z, self.v, w, rng_state, self.spread)
-        return weights
+        return _draw_weights(self.R, self.z, rows, rng_state, self.spread)
 
     def draw_arm(self, active: IntArray, x: FloatArray, rng_state: UIntArray) -> int:
         """Draw the scores x·w_j of the active arms; return the best arm."""
@@ -159,7 +153,7 @@ class LearnedScales(Saved):
         self.n = np.array([0, arms * features])
         #: P(ρ | past); 0 for dropped ratios.
         self.p = self._prior_ratios()
-        self._arrays: Any = None
+        self._arrays: kernels.scales.ScaledWeights | None = None
 
     def _prior_ratios(self) -> FloatArray:
         """P(ρ) ∝ ρ², so that the agent explores until the rewards say more; uniform without noise.
@@ -188,8 +182,7 @@ class LearnedScales(Saved):
                 np.empty((arms, d, d)), np.empty((arms, d)), self.c, self.learned,
                 self.events,
             )  # fmt: skip
-        arrays: kernels.scales.ScaledWeights = self._arrays
-        return arrays
+        return self._arrays
 
     def learn(self, j: int, x: FloatArray, r: float) -> None:
         """Learn reward r of the score x·w_j."""
@@ -274,7 +267,7 @@ class LearnedScales(Saved):
 
     def predictive(self, j: int, x: FloatArray) -> dict[float, float]:
         """P(r) of every reward r, for a link with finitely many."""
-        link: Any = self.link
+        link = cast("FiniteLink", self.link)
         given = [link.predictive(m, q) for m, q in self._pairs(j, x)]
         return mixed_predictive(self.p[self.p > 0.0], given)
 
@@ -312,21 +305,13 @@ class LearnedScales(Saved):
         h, s = kernels.scales.draw_scale(self.link.kind, self.arrays, rng_state)
         if s == 0.0:  # the scale is unknown
             return np.zeros((rows.size, self.features))
-        return self._draw(h, s * self.spread, rows, rng_state)
-
-    def _draw(self, h: int, s: float, rows: IntArray, rng_state: UIntArray) -> FloatArray:
-        """Draw w_j for every row j, given ρ_h and s."""
-        weights = np.empty((rows.size, self.features))
-        for w, j in zip(weights, rows.tolist(), strict=True):
-            R, z, v = self.R[h, j], self.z[h, j], self.arrays.v
-            kernels.regression.draw_weights(R, z, v, w, rng_state, s)
-        return weights
+        return _draw_weights(self.R[h], self.z[h], rows, rng_state, s * self.spread)
 
     def draw_prior(self, rng_state: UIntArray, noise: float) -> FloatArray:
         """Draw ρ and the weights of all arms from the prior, given the noise."""
         prior = LearnedScales(self.link, len(self), self.features)
         h = kernels.random.categorical(rng_state, prior.p)
-        return prior._draw(h, noise, np.arange(len(self)), rng_state)
+        return _draw_weights(prior.R[h], prior.z[h], np.arange(len(self)), rng_state, noise)
 
     def draw_arm(self, active: IntArray, x: FloatArray, rng_state: UIntArray) -> int:
         """Draw ρ, s and the scores x·w_j of the active arms; return the best arm."""
@@ -438,6 +423,16 @@ def make_posteriors(
     if learns_prior:
         return LearnedScales(link, arms, features, scaled)
     return FixedScales(link, *prior_factors(prior, arms, features))
+
+
+def _draw_weights(
+    R: FloatArray, z: FloatArray, rows: IntArray, rng_state: UIntArray, s: float
+) -> FloatArray:
+    """Draw w_j for every row j; s multiplies the standard deviations."""
+    weights, v = np.empty((rows.size, z.shape[1])), np.empty(z.shape[1])
+    for w, j in zip(weights, rows.tolist(), strict=True):
+        kernels.regression.draw_weights(R[j], z[j], v, w, rng_state, s)
+    return weights
 
 
 def best_score(scores: FloatArray, mixture: Mixture | None = None) -> FloatArray:
