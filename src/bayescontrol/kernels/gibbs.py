@@ -27,6 +27,7 @@ from bayescontrol._arrays import FloatArray, UIntArray
 from bayescontrol.kernels._jit import inlined, leaf
 from bayescontrol.kernels.mdp import MdpRun, respond
 from bayescontrol.kernels.random import gamma, next_normal, normal
+from bayescontrol.kernels.td import best_action
 
 #: Results of `learn`: done; or unchanged, because the arrays have no space for the transition.
 LEARNED, FULL = 0, 1
@@ -492,23 +493,6 @@ def draw_precision(
     c.scalars[SIGMA] = math.sqrt((b0 + 0.5 * squares) / gamma(rng_state, shape))
 
 
-@leaf
-def best_action(c: Chain, x: int) -> int:
-    """Return arg max_a Q(x,a); the first one in case of a tie.
-
-    >>> from bayescontrol.mdp.gibbs import GibbsBelief
-    >>> chain = GibbsBelief(actions=3, states=["x"]).ledger.chain
-    >>> chain.Q[0, :3] = 1.0, 9.0, 2.0
-    >>> best_action(chain, 0)
-    1
-    """
-    best = 0
-    for a in range(1, c.Q.shape[1]):
-        if c.Q[x, a] > c.Q[x, best]:
-            best = a
-    return best
-
-
 @inlined
 def draw_mode(
     e: Evidence, c: Chain, settings: GibbsSettings, states: int, x: int, rng_state: UIntArray
@@ -565,7 +549,7 @@ def draw_action(
     0
     """
     draw_mode(e, c, settings, states, x, rng_state)
-    return best_action(c, x) if math.isfinite(c.scalars[RHO]) else -1
+    return best_action(c.Q, x) if math.isfinite(c.scalars[RHO]) else -1
 
 
 # ------------------------------------------------------------------------------------------------
