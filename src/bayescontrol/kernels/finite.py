@@ -306,7 +306,9 @@ def condition_log(
         return invalid
     best = 0.0
     if not _is_possible(w, log_likelihood, 0.5 * MIN_LOG):  # all are small: divide by the best
-        best = np.max(np.where(w > 0.0, log_likelihood, -math.inf))
+        best = -math.inf
+        for i in range(w.shape[0]):
+            best = max(best, log_likelihood[i] if w[i] > 0.0 else -math.inf)
         if best == -math.inf:
             return IMPOSSIBLE
     # The factor of a mode is e^x = e^(x - best) · common · 2^common_exponent.

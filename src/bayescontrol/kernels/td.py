@@ -23,7 +23,6 @@ from bayescontrol.kernels._jit import inlined, leaf
 from bayescontrol.kernels.mdp import MdpRun, StepArray, Tables, respond
 from bayescontrol.kernels.random import below, uniform
 
-
 # Numba checks signed indices for negative values, which takes a third of the time of a step. It
 # converts a mix of signed and unsigned integers to float.
 unsigned: Callable[[int], int] = np.uint64  # type: ignore[assignment]

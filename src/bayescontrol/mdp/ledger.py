@@ -193,8 +193,8 @@ class Ledger(Saved):
             row_x, row_y = self._add_states(x, a, y)
         elif self.evidence.pairs.item(row_x, column, kernels.gibbs.N) < 0.0:
             raise self._unavailable(a, x)
-        learn, full = kernels.gibbs.learn, kernels.gibbs.FULL
-        while learn(self.evidence, self.chain, row_x, column, row_y, n, total, scatter) == full:
+        learn = kernels.gibbs.learn
+        while not learn(self.evidence, self.chain, row_x, column, row_y, n, total, scatter):
             block = column // kernels.gibbs.LANES
             room = self.evidence.blocks.item(row_x, block, kernels.gibbs.ROOM)
             self.make_room(row_x, block, 2 * room)
