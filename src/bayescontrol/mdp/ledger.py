@@ -365,9 +365,8 @@ def _require_valid(arrays: Arrays, states: object, actions: int) -> None:
         checked_array(arrays, name, dtypes.get(name, np.float64), shape)
     counts, y, n = arrays["known"], arrays["successor"], arrays["times"]
     scalars, is_complete = arrays["sampler/scalars"], (counts >= 0).all() and counts.sum() == y.size
-    block = np.repeat(
-        np.arange(counts.size), counts.ravel() if is_complete else 0
-    )  # of each transition
+    # The block of each transition.
+    block = np.repeat(np.arange(counts.size), counts.ravel() if is_complete else 0)
     offered = np.zeros((size, blocks * lanes), bool)
     offered[:, :actions] = arrays["offered"]
     checks = {
