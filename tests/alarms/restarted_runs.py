@@ -10,8 +10,7 @@ import numpy as np
 from bayescontrol._arrays import FloatArray, UIntArray
 from bayescontrol.kernels._jit import jit
 from bayescontrol.kernels.random import normal, uniform
-from bayescontrol.kernels.regression import absorb_rows, log_student
-from bayescontrol.kernels.restarts import renew, weigh
+from bayescontrol.kernels.restarts import absorb_rows, log_student, renew, weigh
 from bayescontrol.seeding import Stream
 
 GAINS = np.array([2.0, 4.0, 8.0])

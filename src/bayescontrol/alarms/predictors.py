@@ -403,7 +403,7 @@ class LinearPredictor(Saved):
     def __init__(self, starts: int = 1) -> None:
         self._places = starts
         # (names, p, d) -> the triangles F and the numbers of observations n, of all places; see
-        # `_key_and_row` for the key, and `kernels.regression` for F.
+        # `_key_and_row` for the key, and `kernels.restarts` for F.
         self._regressions: dict[Hashable, tuple[FloatArray, IntArray]] = {}
         self._last: FloatArray = np.zeros(0)  # the last observation
 
@@ -424,7 +424,7 @@ class LinearPredictor(Saved):
         if key not in self._regressions:
             return np.full(self._places, math.nan)
         F, n = self._regressions[key]
-        kernels.regression.log_student(F, n, row, key[1], out := np.empty(self._places))
+        kernels.restarts.log_student(F, n, row, key[1], out := np.empty(self._places))
         return out
 
     def update(self, x: Any, a: Any, o: Any) -> None:
@@ -433,7 +433,7 @@ class LinearPredictor(Saved):
         if key not in self._regressions:
             shape = row.size, row.size, self._places
             self._regressions[key] = np.zeros(shape), np.zeros(self._places, np.int64)
-        kernels.regression.absorb_rows(*self._regressions[key], row)
+        kernels.restarts.absorb_rows(*self._regressions[key], row)
         self._last = row[key[1] :].copy()  # y, the numbers of o
 
     def restart(self, place: int) -> None:

@@ -21,6 +21,7 @@ from bayescontrol._arrays import FloatArray, IntArray, UIntArray
 from bayescontrol.kernels._jit import jit, leaf
 from bayescontrol.kernels.elementary import exp
 from bayescontrol.kernels.random import exponential, gamma, normal
+from bayescontrol.kernels.regression import dot
 
 
 @leaf
@@ -126,16 +127,7 @@ def expected_rewards(P: FloatArray, R: FloatArray, r: FloatArray) -> None:
     """
     for x in range(r.shape[0]):
         for a in range(r.shape[1]):
-            r[x, a] = _dot(P[x, a], R[x, a])
-
-
-@leaf
-def _dot(p: FloatArray, h: FloatArray) -> float:
-    """Return Σ_y p(y) h(y)."""
-    total = 0.0
-    for y in range(p.size):
-        total += p[y] * h[y]
-    return total
+            r[x, a] = dot(P[x, a], R[x, a])
 
 
 @leaf
@@ -197,10 +189,10 @@ def _improve(
     changed = False
     for x in range(r.shape[0]):
         held = policy[x]
-        best, top = held, r[x, held] + keep * _dot(P[x, held], h) + slack
+        best, top = held, r[x, held] + keep * dot(P[x, held], h) + slack
         for a in range(r.shape[1]):
             if a != held and r[x, a] > -math.inf:
-                q = r[x, a] + keep * _dot(P[x, a], h)
+                q = r[x, a] + keep * dot(P[x, a], h)
                 if q > top:
                     best, top = a, q
         if best != held:
@@ -247,6 +239,6 @@ def solve_average_reward(
         top = -math.inf
         for a in range(A):
             if r[x, a] > -math.inf:
-                top = max(top, r[x, a] + _dot(P[x, a], h))
+                top = max(top, r[x, a] + dot(P[x, a], h))
         lower, upper = min(lower, top - h[x]), max(upper, top - h[x])
     return rho, lower, upper

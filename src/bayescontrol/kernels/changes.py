@@ -214,19 +214,19 @@ def learn_scores(
 @leaf
 def system_likelihoods(
     F: FloatArray, V: FloatArray, nu: FloatArray, size: int, x: FloatArray, u: FloatArray,
-    y: FloatArray, row: FloatArray, v: FloatArray, mass: FloatArray, p: FloatArray,
+    y: FloatArray, v: FloatArray, mass: FloatArray, p: FloatArray,
 ) -> float:  # fmt: skip
     """As `arm_likelihoods`, for linear systems with the factors F[i] and ν[i], see `kernels.lqr`.
 
     >>> import numpy as np
     >>> F, zero, p = np.eye(3)[None], np.zeros(1), np.empty(1)
-    >>> nu, row, v, mass = np.zeros(1), np.empty(3), np.empty(3), np.ones(1)
-    >>> log_scale = system_likelihoods(F, np.eye(1), nu, 1, zero, zero, zero, row, v, mass, p)
+    >>> nu, v, mass = np.zeros(1), np.empty(3), np.ones(1)
+    >>> log_scale = system_likelihoods(F, np.eye(1), nu, 1, zero, zero, zero, v, mass, p)
     >>> round(log_scale, 6), p.tolist()
     (-0.918939, [1.0])
     """
     for i in range(size):
-        p[i] = log_system_predictive(F[i], V, nu[i], x, u, y, row, v)
+        p[i] = log_system_predictive(F[i], V, nu[i], x, u, y, v)
     return _scale(p, size, mass)
 
 

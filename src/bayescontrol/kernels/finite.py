@@ -178,6 +178,8 @@ FACTOR_SPREAD = 250
 #: raised to MIN_LOG. So exponents fit into 32 bits, and their sums into a double for millions of
 #: steps.
 MIN_LOG, MAX_LOG = -1e9, 1e9
+#: The largest double: an infinite likelihood is invalid.
+LARGEST = np.finfo(np.float64).max
 
 
 @leaf
@@ -191,24 +193,15 @@ def _bit_range(values: FloatArray) -> tuple[np.int64, np.int64]:
 
 
 @leaf
-def _first_invalid(likelihood: FloatArray) -> int:
-    """Return the index of the first NaN, negative or infinite entry; OK if all are valid."""
-    for i in range(likelihood.shape[0]):
-        if not 0.0 <= likelihood[i] < math.inf:
-            return i
-    return OK
-
-
-@leaf
-def _first_invalid_log(log_likelihood: FloatArray) -> int:
-    """Return the index of the first entry that is NaN or above MAX_LOG; OK if all are valid."""
-    n = log_likelihood.shape[0]
+def _first_outside(values: FloatArray, low: float, high: float) -> int:
+    """Return the index of the first value that is not in [low, high], or NaN; OK if all are."""
+    n = values.shape[0]
     valid_count = 0
     for i in range(n):  # Numba vectorises counting, but no loop with an early exit
-        valid_count += log_likelihood[i] <= MAX_LOG
+        valid_count += (low <= values[i]) & (values[i] <= high)
     if valid_count < n:
         for i in range(n):
-            if not log_likelihood[i] <= MAX_LOG:  # too large, or NaN
+            if not low <= values[i] <= high:
                 return i
     return OK
 
@@ -252,7 +245,7 @@ def condition(w: FloatArray, e: IntArray, blocks: FloatArray, likelihood: FloatA
     """
     smallest, largest = _bit_range(likelihood)
     if smallest < 0 or largest >= INFINITY_BITS:  # negative, infinite or NaN; or -0., a zero
-        invalid = _first_invalid(likelihood)
+        invalid = _first_outside(likelihood, 0.0, LARGEST)
         if invalid != OK:
             return invalid
     if not _is_possible(w, likelihood, 0.0):
@@ -301,12 +294,14 @@ def condition_log(
     >>> condition_log(w, e, blocks, np.array([0.0, -math.inf])) == OK, w
     (True, array([0.25, 0.  ]))
     """
-    invalid = _first_invalid_log(log_likelihood)
+    invalid = _first_outside(log_likelihood, -math.inf, MAX_LOG)
     if invalid != OK:
         return invalid
     best = 0.0
     if not _is_possible(w, log_likelihood, 0.5 * MIN_LOG):  # all are small: divide by the best
-        best = np.max(np.where(w > 0.0, log_likelihood, -math.inf))
+        best = -math.inf
+        for i in range(w.shape[0]):
+            best = max(best, log_likelihood[i] if w[i] > 0.0 else -math.inf)
         if best == -math.inf:
             return IMPOSSIBLE
     # The factor of a mode is e^x = e^(x - best) · common · 2^common_exponent.

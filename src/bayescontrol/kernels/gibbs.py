@@ -27,9 +27,7 @@ from bayescontrol._arrays import FloatArray, UIntArray
 from bayescontrol.kernels._jit import inlined, leaf
 from bayescontrol.kernels.mdp import MdpRun, respond
 from bayescontrol.kernels.random import gamma, next_normal, normal
-
-#: Results of `learn`: done; or unchanged, because the arrays have no space for the transition.
-LEARNED, FULL = 0, 1
+from bayescontrol.kernels.td import best_action
 
 #: The number of actions in a block.
 LANES = 4
@@ -104,11 +102,7 @@ def offers(e: Evidence, x: int | np.uint64, a: int | np.uint64) -> bool:
 
 @inlined
 def block_and_lane(a: int | np.uint64) -> tuple[np.uint64, np.uint64]:
-    """Return the block of action a and its lane; unsigned, because signed divisions are slow.
-
-    >>> block_and_lane(6)
-    (1, 2)
-    """
+    """Return the block of action a and its lane; unsigned, because signed divisions are slow."""
     return np.uint64(a) // U4, np.uint64(a) % U4
 
 
@@ -207,16 +201,16 @@ def add_state(e: Evidence, c: Chain, x: int, level: float) -> None:
 @inlined
 def learn(
     e: Evidence, c: Chain, x: int, a: int, y: int, n: float, total: float, scatter: float
-) -> int:
+) -> bool:
     """Add n transitions of action a from state x to y: Σ r = total, Σ (r - r̄)² = scatter.
 
-    Return LEARNED, or FULL with nothing changed.
+    Return False, with nothing changed, if the arrays have no space for the transition.
 
     >>> from bayescontrol.mdp.gibbs import GibbsBelief
     >>> belief = GibbsBelief(actions=1)
     >>> belief.observe("x", 0, (2.5, "y"))
     >>> e, c = belief.ledger.evidence, belief.ledger.chain
-    >>> learn(e, c, 0, 0, 1, 1.0, 3.5, 0.0) == LEARNED
+    >>> learn(e, c, 0, 0, 1, 1.0, 3.5, 0.0)
     True
     >>> [float(v) for v in e.pairs[0, 0, [N, R, SCATTER]]]
     [2.0, 6.0, 0.5]
@@ -229,7 +223,7 @@ def learn(
         t += U1
     if t == end:  # the first transition from this block to y
         if block[SIZE] == block[ROOM]:
-            return FULL
+            return False
         e.successor[t] = target
         block[SIZE] += U1
     lambda0, known_times = _prior_of_transition(e), e.rewards[t, TIMES, lane]
@@ -257,7 +251,7 @@ def learn(
     c.scalars[BALANCE] += future_change - pair[S] * (pair[MU] - c.Q[x, a])
     _prepare_pair(e, x, a)
     c.scalars[BALANCE] += pair[S] * (pair[MU] - c.Q[x, a])
-    return LEARNED
+    return True
 
 
 # ------------------------------------------------------------------------------------------------
@@ -306,10 +300,8 @@ def _pairs_of_a(e: Evidence, c: Chain) -> float:
 @inlined
 def _inflow(e: Evidence, c: Chain, x: int | np.uint64) -> float:
     """Return Σ_{x',a} λ(x',a,x)."""
-    inflow = e.prior[LAMBDA0] * e.inflow[x, FROM_PRIOR] + e.prior[UNIT] * e.inflow[x, FROM_DATA]
-    if e.prior[DECLARED] > 0.0:
-        inflow += e.prior[LAMBDA0] * _pairs_of_a(e, c)
-    return float(inflow)
+    from_prior = e.prior[LAMBDA0] * (e.inflow[x, FROM_PRIOR] + _pairs_of_a(e, c))
+    return float(from_prior + e.prior[UNIT] * e.inflow[x, FROM_DATA])
 
 
 @leaf
@@ -492,23 +484,6 @@ def draw_precision(
     c.scalars[SIGMA] = math.sqrt((b0 + 0.5 * squares) / gamma(rng_state, shape))
 
 
-@leaf
-def best_action(c: Chain, x: int) -> int:
-    """Return arg max_a Q(x,a); the first one in case of a tie.
-
-    >>> from bayescontrol.mdp.gibbs import GibbsBelief
-    >>> chain = GibbsBelief(actions=3, states=["x"]).ledger.chain
-    >>> chain.Q[0, :3] = 1.0, 9.0, 2.0
-    >>> best_action(chain, 0)
-    1
-    """
-    best = 0
-    for a in range(1, c.Q.shape[1]):
-        if c.Q[x, a] > c.Q[x, best]:
-            best = a
-    return best
-
-
 @inlined
 def draw_mode(
     e: Evidence, c: Chain, settings: GibbsSettings, states: int, x: int, rng_state: UIntArray
@@ -565,7 +540,7 @@ def draw_action(
     0
     """
     draw_mode(e, c, settings, states, x, rng_state)
-    return best_action(c, x) if math.isfinite(c.scalars[RHO]) else -1
+    return best_action(c.Q, x) if math.isfinite(c.scalars[RHO]) else -1
 
 
 # ------------------------------------------------------------------------------------------------
@@ -589,7 +564,6 @@ def interact(
 
     The agent knows `known_states` states. `at` and the final state are states of the environment.
 
-    >>> import numpy as np
     >>> from bayescontrol.kernels.mdp import STEP
     >>> from bayescontrol.kernels.random import Streams
     >>> from bayescontrol.mdp import chain_mdp
@@ -617,6 +591,6 @@ def interact(
         at, r = tables.successor[entry], tables.reward[entry]
         rows[s]["reward"], rows[s]["state"] = r, at
         y = index_of[at]  # -1 for a state that is new to the agent
-        if y < 0 or learn(e, c, x, a, y, 1.0, r, 0.0) != LEARNED:
+        if y < 0 or not learn(e, c, x, a, y, 1.0, r, 0.0):
             return s, at, NOT_LEARNED
     return actions.size, at, DONE

@@ -25,24 +25,7 @@ import numpy as np
 from bayescontrol._arrays import UIntArray
 from bayescontrol.kernels import gibbs
 from bayescontrol.kernels._jit import inlined, leaf
-from bayescontrol.kernels.gibbs import (
-    FIRST,
-    MEAN,
-    MISFIT,
-    MU,
-    MU0,
-    RHO,
-    SCATTER,
-    SIGMA,
-    SIZE,
-    SPREAD,
-    TIMES,
-    TOTAL,
-    Chain,
-    Evidence,
-    N,
-    S,
-)
+from bayescontrol.kernels.gibbs import Chain, Evidence
 from bayescontrol.kernels.random import gamma, normal
 
 #: The least level of the noise, as a variance in units of s².
@@ -63,12 +46,12 @@ def reward_scale(e: Evidence, c: Chain, states: int) -> tuple[float, float]:
     low, high, scatter = 0.0, 0.0, 0.0
     for x in range(np.uint64(states)):
         for a in range(np.uint64(c.Q.shape[1])):
-            scatter += e.pairs[x, a, SCATTER]
+            scatter += e.pairs[x, a, gibbs.SCATTER]
             b, lane = gibbs.block_and_lane(a)
             block = e.blocks[x, b]
-            for t in range(block[FIRST], block[FIRST] + block[SIZE]):
-                if e.rewards[t, TIMES, lane] > 0.0:
-                    mean = e.rewards[t, TOTAL, lane] / e.rewards[t, TIMES, lane]
+            for t in range(block[gibbs.FIRST], block[gibbs.FIRST] + block[gibbs.SIZE]):
+                if e.rewards[t, gibbs.TIMES, lane] > 0.0:
+                    mean = e.rewards[t, gibbs.TOTAL, lane] / e.rewards[t, gibbs.TIMES, lane]
                     low, high = min(low, mean), max(high, mean)
     square = (high - low) ** 2 + scatter / max(c.scalars[gibbs.COUNT], 1.0)
     return high, square if square > 0.0 else 1.0
@@ -86,15 +69,15 @@ def pair_target(e: Evidence, c: Chain, x: int, a: int) -> tuple[float, float]:
     """
     b, lane = gibbs.block_and_lane(a)
     pair, block = e.pairs[x, a], e.blocks[x, b]
-    if pair[N] == 0.0:
-        return e.prior[MU0] + c.M[x], 0.0
-    target, squares = pair[MU], 0.0
-    for t in range(block[FIRST], block[FIRST] + block[SIZE]):
+    if pair[gibbs.N] == 0.0:
+        return e.prior[gibbs.MU0] + c.M[x], 0.0
+    target, squares = pair[gibbs.MU], 0.0
+    for t in range(block[gibbs.FIRST], block[gibbs.FIRST] + block[gibbs.SIZE]):
         target += e.share[t, lane] * c.M[e.successor[t]]
-    for t in range(block[FIRST], block[FIRST] + block[SIZE]):
-        T = e.rewards[t, MEAN, lane] + c.M[e.successor[t]]
+    for t in range(block[gibbs.FIRST], block[gibbs.FIRST] + block[gibbs.SIZE]):
+        T = e.rewards[t, gibbs.MEAN, lane] + c.M[e.successor[t]]
         squares += e.share[t, lane] * (T - target) ** 2
-    return target, pair[MISFIT] + pair[S] * squares
+    return target, pair[gibbs.MISFIT] + pair[gibbs.S] * squares
 
 
 @inlined
@@ -111,8 +94,9 @@ def draw_pair(
     """
     target, ss = pair_target(e, c, x, a)
     pair = e.pairs[x, a]
-    variance = min((level + 0.5 * ss) / gamma(rng_state, 1.0 + 0.5 * pair[N]), limit)
-    spread = pair[SPREAD] if pair[N] > 0.0 else 1.0  # an untried pair has the variance σ²(x,a)
+    variance = min((level + 0.5 * ss) / gamma(rng_state, 1.0 + 0.5 * pair[gibbs.N]), limit)
+    # An untried pair has the variance σ²(x,a).
+    spread = pair[gibbs.SPREAD] if pair[gibbs.N] > 0.0 else 1.0
     return target + math.sqrt(variance) * spread * normal(rng_state)
 
 
@@ -129,19 +113,19 @@ def sweep(e: Evidence, c: Chain, states: int, optimism: float, rng_state: UIntAr
     True
     """
     high, scale = reward_scale(e, c, states)
-    if e.prior[MU0] != optimism * high:
-        e.prior[MU0] = optimism * high
+    if e.prior[gibbs.MU0] != optimism * high:
+        e.prior[gibbs.MU0] = optimism * high
         gibbs.prepare(e, c, states)
     gibbs.draw_precision(e, c, states, 1.0, FLOOR * scale, rng_state)
-    c.scalars[SIGMA] = min(c.scalars[SIGMA], math.sqrt(scale))
+    c.scalars[gibbs.SIGMA] = min(c.scalars[gibbs.SIGMA], math.sqrt(scale))
     gibbs.tally(e, c, states)
     gibbs.draw_rho(e, c, rng_state)
-    level = c.scalars[SIGMA] ** 2
+    level = c.scalars[gibbs.SIGMA] ** 2
     for x in range(np.uint64(states)):
         top = -math.inf
         for a in range(np.uint64(c.Q.shape[1])):
             if gibbs.offers(e, x, a):
-                c.Q[x, a] = draw_pair(e, c, x, a, level, scale, rng_state) - c.scalars[RHO]
+                c.Q[x, a] = draw_pair(e, c, x, a, level, scale, rng_state) - c.scalars[gibbs.RHO]
                 top = max(top, c.Q[x, a])
         c.M[x] = top
     gibbs.recentre(c, states)

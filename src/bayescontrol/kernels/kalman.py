@@ -171,26 +171,40 @@ def product(A: FloatArray, B: FloatArray, out: FloatArray) -> None:
 
 @leaf
 def add_product_transposed(
-    scale: FloatArray, A: FloatArray, B: FloatArray, out: FloatArray, is_symmetric: bool
-) -> None:
-    """Add scale[m] · A Bᵀ to `out` for each m; columns of B beyond those of A are not used.
+    base: FloatArray, scale: FloatArray, A: FloatArray, B: FloatArray, out: FloatArray,
+    is_symmetric: bool,
+) -> None:  # fmt: skip
+    """Write base + scale[m] · A Bᵀ for each m; columns of B beyond those of A are not used.
 
-    If the product `is_symmetric`, the upper triangle is that of the lower one, to the last bit.
+    If the result `is_symmetric`, the upper triangle is that of the lower one, to the last bit.
 
     >>> import numpy as np
-    >>> A, out = np.array([[[1.0], [2.0]]]), np.ones((1, 1, 1))
-    >>> add_product_transposed(3 * np.ones(1), A, A, out, True)
+    >>> A, out = np.array([[[1.0], [2.0]]]), np.empty((1, 1, 1))
+    >>> add_product_transposed(np.ones((1, 1, 1)), 3 * np.ones(1), A, A, out, True)
     >>> out.ravel().tolist()
     [16.0]
     """
     for i in range(out.shape[0]):
         for j in range(i + 1 if is_symmetric else out.shape[1]):
+            for m in range(out.shape[2]):
+                out[i, j, m] = base[i, j, m]
             for k in range(A.shape[1]):
                 for m in range(out.shape[2]):
                     out[i, j, m] += scale[m] * (A[i, k, m] * B[j, k, m])
             if is_symmetric:
                 for m in range(out.shape[2]):
                     out[j, i, m] = out[i, j, m]
+
+
+@leaf
+def _predict(H: FloatArray, x: FloatArray, v: FloatArray, out: FloatArray) -> None:
+    """Write H (x, v) for each of the matrices H[:, :, m] and states x[:, m]."""
+    for i in range(out.shape[0]):
+        for m in range(out.shape[1]):
+            out[i, m] = 0.0
+        for k in range(H.shape[1]):
+            for m in range(out.shape[1]):
+                out[i, m] += H[i, k, m] * (x[k, m] if k < len(x) else v[k - len(x)])
 
 
 @leaf
@@ -238,13 +252,16 @@ def _solve(R: FloatArray, rows: FloatArray) -> None:
 
 
 @leaf
-def _is_stationary(P: FloatArray, Sigma: FloatArray, m: int) -> bool:
-    """Return whether P of mode m equals the stationary Σ up to rounding."""
+def _becomes_steady(P: FloatArray, Sigma: FloatArray, m: int) -> bool:
+    """Return whether P of mode m is the stationary Σ up to rounding; if so, set P to Σ."""
     for i in range(len(P)):
         for j in range(len(P)):
             unit = math.sqrt(Sigma[i, i, m] * Sigma[j, j, m])
             if not abs(P[i, j, m] - Sigma[i, j, m]) <= STEADY * unit:
                 return False
+    for i in range(len(P)):
+        for j in range(len(P)):
+            P[i, j, m] = Sigma[i, j, m]
     return True
 
 
@@ -338,29 +355,31 @@ def step(
     >>> round(log_p.item(), 6), new.round(6).tolist()         # N(1; 0, 3), gain 2/3
     (-1.634911, [[0.0, 0.666667, 0.0, 0.666667, 0.666667]])
     """
-    (n, p), modes, q = (len(models.W), len(models.V)), len(states), v.size
-    at, one, scale = 1 + 2 * p, np.ones(modes), np.ones(modes)  # x̂ begins at `at` in a row
-    s, row = states.T.copy(), np.empty(states.T.shape)
-    z, x, y_hat = np.empty((n + q, 1, modes)), np.empty((n, 1, modes)), np.empty((p, 1, modes))
-    z[:n, 0] = s[at : at + n]
-    for i in range(q):
-        z[n + i, 0] = v[i]
-    product(models.F, z, x)
-    z[:n] = x
-    product(models.H, z, y_hat)
-    P, work, Sigma = models.W.copy(), np.empty((n, n, modes)), row[at + n :].reshape(n, n, modes)
+    (n, p), (modes, size), at = (len(models.W), len(models.V)), states.shape, 1 + 2 * len(models.V)
+    s, row = np.empty((size, modes)), np.empty((size, modes))  # a column for each filter
+    one, scale, work = np.ones(modes), np.empty(modes), np.empty((n, n, modes))
+    x, y_hat, Sigma = row[at : at + n], row[1 : 1 + p], row[at + n :].reshape(n, n, modes)
+    for k in range(size):
+        for m in range(modes):
+            s[k, m], row[k, m] = states[m, k], 0.0
+    for m in range(modes):
+        log_p[m] = 0.0
+        for i in range(p):
+            row[1 + p + i, m] = s[1 + i, m]
+    _predict(models.F, s[at : at + n], v, x)
+    _predict(models.H, x, v, y_hat)
     product(models.F, s[at + n :].reshape(n, n, modes), work)
-    add_product_transposed(one, work, models.F, P, True)
-    Sigma[:], row[0], log_p[:] = P, 0.0, 0.0
+    add_product_transposed(models.W, one, work, models.F, Sigma, True)
     if not missing:
         G, S, R = np.zeros((n, p, modes)), np.empty((p, p, modes)), np.empty((p, p, modes))
-        error = np.empty((1, p, modes))
-        add_product_transposed(one, P, models.H, G, False)
+        error, noise = np.empty((1, p, modes)), np.empty((n, p, modes))
+        zero, reduced = np.zeros((n, n, modes)), np.empty((n, n, modes))
+        add_product_transposed(G, one, Sigma, models.H, G, False)
         product(models.H, G, S)
         _noisy_factor(S, models.V, one, R)
         for i in range(p):
             for m in range(modes):
-                error[0, i, m] = y[i] - y_hat[i, 0, m]
+                error[0, i, m] = y[i] - y_hat[i, m]
         _standardise(R, error)
         for m in range(modes):
             square, log_det, nu = 0.0, 0.0, models.nu[m]
@@ -370,8 +389,8 @@ def step(
             log_p[m] = _log_density(nu, p, square, log_det)
             scale[m] = 1.0 if nu == math.inf else (nu + square) / (nu + p)
         _noisy_factor(S, models.V, scale, R)
-        L, noise, reduced = G.copy(), np.empty((n, p, modes)), np.empty((n, n, modes))
-        _solve(R, L)
+        _solve(R, G)
+        L = G
         product(L, models.H, reduced)  # L C
         for i in range(n):
             for j in range(n):
@@ -379,21 +398,18 @@ def step(
                     reduced[i, j, m] = (1.0 if i == j else 0.0) - reduced[i, j, m]
             for j in range(p):
                 for m in range(modes):
-                    x[i, 0, m] += L[i, j, m] * (y[j] - y_hat[j, 0, m])
-        z[:n] = x
-        product(models.H, z, y_hat)
-        Sigma[:] = 0.0
-        product(reduced, P, work)
-        add_product_transposed(one, work, reduced, Sigma, True)  # this form stays definite
+                    x[i, m] += L[i, j, m] * (y[j] - y_hat[j, m])
+        _predict(models.H, x, v, y_hat)
+        product(reduced, Sigma, work)
+        add_product_transposed(zero, one, work, reduced, Sigma, True)  # this form stays definite
         product(L, models.V, noise)
-        add_product_transposed(scale, noise, L, Sigma, True)
+        add_product_transposed(Sigma, scale, noise, L, Sigma, True)
         for m in range(modes):
-            can_be_steady = regular and not math.isnan(models.log_det[m])
-            if can_be_steady and _is_stationary(Sigma, models.Sigma, m):
-                row[0, m] = 1.0
-                Sigma[:, :, m] = models.Sigma[:, :, m]
-    row[1 : 1 + p], row[1 + p : at], row[at : at + n] = y_hat[:, 0], s[1 : 1 + p], x[:, 0]
-    new[:] = row.T
+            if regular and not math.isnan(models.log_det[m]):
+                row[0, m] = 1.0 if _becomes_steady(Sigma, models.Sigma, m) else 0.0
+    for m in range(modes):
+        for k in range(size):
+            new[m, k] = row[k, m]
 
 
 @leaf

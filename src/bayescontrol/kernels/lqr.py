@@ -148,26 +148,22 @@ def learn(
 @leaf
 def log_predictive(
     F: FloatArray, V: FloatArray, nu: float, x: FloatArray, u: FloatArray, y: FloatArray,
-    row: FloatArray, v: FloatArray,
+    v: FloatArray,
 ) -> float:  # fmt: skip
     """Return ln P(y | x, u): N(Θ z, c W) if ν = 0 and W = VᵀV is known, else Student's t.
 
-    c = 1 + zᵀ(RᵀR)⁻¹z. Student's t has ν - n + 1 degrees of freedom and the scatter c SᵀS. row and
-    v are scratch for d + n numbers.
+    c = 1 + zᵀ(RᵀR)⁻¹z. Student's t has ν - n + 1 degrees of freedom and the scatter c SᵀS. v is
+    scratch for d + n numbers.
 
     >>> import numpy as np
     >>> F, x, u, y = np.eye(3), np.zeros(1), np.zeros(1), np.zeros(1)
-    >>> round(log_predictive(F, np.eye(1), 0.0, x, u, y, np.empty(3), np.empty(3)), 6)  # N(0; 0, 1)
+    >>> round(log_predictive(F, np.eye(1), 0.0, x, u, y, np.empty(3)), 6)  # N(0; 0, 1)
     -0.918939
     """
     n, d = x.size, x.size + u.size
-    for i in range(n):
-        row[i] = x[i]
-    for i in range(u.size):
-        row[n + i] = u[i]
     factor = 1.0  # c
     for k in range(d):  # v = R⁻ᵀ z
-        v[k] = row[k]
+        v[k] = x[k] if k < n else u[k - n]
         for i in range(k):
             v[k] -= F[i, k] * v[i]
         v[k] /= F[k, k]

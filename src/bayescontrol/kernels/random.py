@@ -345,14 +345,6 @@ def _gamma_from_one(state: UIntArray, shape: float) -> float:
 
 
 @leaf
-def _gamma_below_one(state: UIntArray, shape: float) -> float:
-    """Draw a gamma of a shape below 1; return NaN, without a draw, if it is not positive."""
-    if not shape > 0.0:
-        return math.nan
-    return _gamma_from_one(state, shape + 1.0) * exp(-exponential(state) / shape)
-
-
-@leaf
 def gamma(state: UIntArray, shape: float) -> float:
     """Draw a number with density x^(α-1) e^-x / Γ(α), α = shape > 0.
 
@@ -364,7 +356,9 @@ def gamma(state: UIntArray, shape: float) -> float:
     """
     if shape >= 1.0:
         return _gamma_from_one(state, shape)
-    return _gamma_below_one(state, shape)
+    if not shape > 0.0:
+        return math.nan
+    return _gamma_from_one(state, shape + 1.0) * exp(-exponential(state) / shape)
 
 
 @leaf
@@ -486,7 +480,6 @@ def categorical(state: UIntArray, p: FloatArray) -> int:
 
     Return -1, without a draw, unless every p_i ≥ 0 and 0 < Σ p < ∞.
 
-    >>> import numpy as np
     >>> from bayescontrol.seeding import Stream
     >>> categorical(Stream(1).state, np.array([0.0, 3.0, 0.0]))
     1
@@ -514,7 +507,6 @@ def categorical(state: UIntArray, p: FloatArray) -> int:
 def permutation(state: UIntArray, out: IntArray) -> None:
     """Write 0 … n - 1 in uniformly random order to `out` (Fisher & Yates).
 
-    >>> import numpy as np
     >>> from bayescontrol.seeding import Stream
     >>> out = np.empty(4, dtype=np.int64)
     >>> permutation(Stream(1).state, out)
@@ -534,7 +526,6 @@ def permutation(state: UIntArray, out: IntArray) -> None:
 def fill_uniform(state: UIntArray, out: FloatArray) -> None:
     """Fill `out` by calls of `uniform`.
 
-    >>> import numpy as np
     >>> from bayescontrol.seeding import Stream
     >>> fill_uniform(Stream(1).state, np.empty(3))
     """
@@ -546,7 +537,6 @@ def fill_uniform(state: UIntArray, out: FloatArray) -> None:
 def fill_normal(state: UIntArray, out: FloatArray) -> None:
     """Fill `out` by calls of `normal`.
 
-    >>> import numpy as np
     >>> from bayescontrol.seeding import Stream
     >>> fill_normal(Stream(1).state, np.empty(3))
     """
@@ -558,7 +548,6 @@ def fill_normal(state: UIntArray, out: FloatArray) -> None:
 def fill_exponential(state: UIntArray, out: FloatArray) -> None:
     """Fill `out` by calls of `exponential`.
 
-    >>> import numpy as np
     >>> from bayescontrol.seeding import Stream
     >>> fill_exponential(Stream(1).state, np.empty(3))
     """
@@ -570,7 +559,6 @@ def fill_exponential(state: UIntArray, out: FloatArray) -> None:
 def fill_gamma(state: UIntArray, shape: float, out: FloatArray) -> None:
     """Fill `out` by calls of `gamma`.
 
-    >>> import numpy as np
     >>> from bayescontrol.seeding import Stream
     >>> fill_gamma(Stream(1).state, 2.0, np.empty(3))
     """
@@ -582,7 +570,6 @@ def fill_gamma(state: UIntArray, shape: float, out: FloatArray) -> None:
 def fill_beta(state: UIntArray, a: float, b: float, out: FloatArray) -> None:
     """Fill `out` by calls of `beta`.
 
-    >>> import numpy as np
     >>> from bayescontrol.seeding import Stream
     >>> fill_beta(Stream(1).state, 2.0, 3.0, np.empty(3))
     """
@@ -594,7 +581,6 @@ def fill_beta(state: UIntArray, a: float, b: float, out: FloatArray) -> None:
 def fill_below(state: UIntArray, n: int, out: IntArray) -> None:
     """Fill `out` by calls of `below`.
 
-    >>> import numpy as np
     >>> from bayescontrol.seeding import Stream
     >>> fill_below(Stream(1).state, 6, np.empty(3, dtype=np.int64))
     """
@@ -606,7 +592,6 @@ def fill_below(state: UIntArray, n: int, out: IntArray) -> None:
 def fill_categorical(state: UIntArray, p: FloatArray, out: IntArray) -> None:
     """Fill `out` by calls of `categorical`.
 
-    >>> import numpy as np
     >>> from bayescontrol.seeding import Stream
     >>> state, p = Stream(1).state, np.array([1.0, 2.0])
     >>> fill_categorical(state, p, np.empty(3, dtype=np.int64))

@@ -16,29 +16,15 @@ from typing import NamedTuple
 import numpy as np
 
 from bayescontrol._arrays import FloatArray, IntArray, UIntArray
-from bayescontrol.kernels._jit import jit, leaf
-from bayescontrol.kernels.elementary import (
-    HALF_LOG_2PI,
-    exp,
-    log,
-    log_one_plus,
-    stirling_remainder,
-)
+from bayescontrol.kernels._jit import leaf
+from bayescontrol.kernels.elementary import HALF_LOG_2PI, exp, log
 from bayescontrol.kernels.random import Streams, normal, uniform
-
-#: `log_student` waits if |R⁻ᵀz|² is larger; it also bounds the variance that a new z adds.
-NEW_DIRECTION = 10.0
-#: A number that is this small, relative to the numbers it comes from, is a rounding error.
-REDUNDANT = 1e-11
-#: The smallest variance that `log_student` assumes, relative to the squares of the observations.
-ROUNDING = 1e-20
 
 
 @leaf
 def cholesky(Lambda: FloatArray, R: FloatArray) -> bool:
     """Write the upper triangular R with RᵀR = Λ; return False if Λ is not positive definite.
 
-    >>> import numpy as np
     >>> R = np.empty((2, 2))
     >>> cholesky(np.array([[4.0, 2.0], [2.0, 2.0]]), R), R.tolist()
     (True, [[2.0, 1.0], [0.0, 1.0]])
@@ -77,7 +63,6 @@ def absorb(
     Return what the rotations leave of ρ, and the product of their cosines: the standardised error
     (ρ - s x·μ) / √(1 + q) of the prediction, and 1/√(1 + q), where q = s² xᵀ Λ⁻¹ x before.
 
-    >>> import numpy as np
     >>> R, z = np.eye(1), np.zeros(1)
     >>> error, shrinkage = absorb(R, z, np.array([2.0]), 1.0, 3.0, np.empty(1))
     >>> float((R[0, 0] ** 2).round(12)), float((R[0, 0] * z[0]).round(12))
@@ -108,7 +93,6 @@ def absorb(
 def score(R: FloatArray, z: FloatArray, x: FloatArray, v: FloatArray) -> tuple[float, float]:
     """Return mean and variance of x·w: v·z and |v|², where v = R⁻ᵀ x is written to `v`.
 
-    >>> import numpy as np
     >>> score(2.0 * np.eye(2), np.array([2.0, 0.0]), np.array([1.0, 1.0]), np.empty(2))
     (1.0, 0.5)
     """
@@ -126,123 +110,10 @@ def score(R: FloatArray, z: FloatArray, x: FloatArray, v: FloatArray) -> tuple[f
     return mean, variance
 
 
-@jit
-def absorb_rows(F: FloatArray, n: IntArray, row: FloatArray) -> None:
-    """FᵀF ← FᵀF + row rowᵀ for each triangle F[:, :, i] of n[i] rows; n[i] ← n[i] + 1.
-
-    These are the rotations of `absorb`, of all triangles at once. The loops over them come last,
-    because then they are vectorised. A number in `row` that earlier ones determine up to rounding,
-    such as a second constant, is not rotated into F: its diagonal entry stays exactly 0.
-
-    >>> import numpy as np
-    >>> F, n = np.zeros((1, 1, 2)), np.array([0, 5])
-    >>> absorb_rows(F, n, np.array([3.0]))
-    >>> F.ravel().tolist(), n.tolist()
-    ([3.0, 3.0], [1, 6])
-    """
-    d, places = row.size, n.size
-    v, squares = np.empty((d, places)), np.zeros((d, places))  # squares: those of a column of F
-    c, s = np.empty(places), np.empty(places)
-    for k in range(d):
-        for i in range(places):
-            v[k, i] = row[k]
-    for k in range(d):
-        for i in range(places):
-            n_i, r = n[i] + 1.0, F[k, k, i]
-            rounding = REDUNDANT * (abs(row[k]) + math.sqrt((squares[k, i] + r * r) / n_i))
-            left = v[k, i] if abs(v[k, i]) > rounding else 0.0
-            length = math.sqrt(r * r + left * left)
-            c[i] = r / length if length > 0.0 else 1.0
-            s[i] = left / length if length > 0.0 else 0.0
-            F[k, k, i] = length
-        for j in range(k + 1, d):
-            for i in range(places):
-                old = F[k, j, i]
-                F[k, j, i] = c[i] * old + s[i] * v[j, i]
-                v[j, i] = c[i] * v[j, i] - s[i] * old
-                squares[j, i] += F[k, j, i] * F[k, j, i]
-    for i in range(places):
-        n[i] += 1
-
-
-@leaf
-def log_gamma_step(z: float) -> float:
-    """Return ln Γ(z + ½) - ln Γ(z), without the cancellation of large logarithms.
-
-    >>> round(log_gamma_step(0.5), 12), round(log_gamma_step(1e12) - 0.5 * log(1e12), 12)
-    (-0.572364942925, -0.0)
-    """
-    steps = stirling_remainder(z + 0.5) - stirling_remainder(z)
-    return 0.5 * log(z) + (z * log_one_plus(0.5 / z) - 0.5) + steps
-
-
-@jit
-def log_student(F: FloatArray, n: IntArray, row: FloatArray, p: int, out: FloatArray) -> None:
-    """Write ln q(y | z) for each triangle F[:, :, i] of n[i] rows (z, y); NaN if it is too early.
-
-    F = [[R, Z], [0, S]] starts at 0, an improper prior. z has p numbers, row = (z, y). With
-    v = R⁻ᵀ z, component j of y has Student's t distribution with ν = n - rank degrees of freedom
-    around v·Z_j, where RSS_j = |S_j|²:
-
-        ln q_j = ln Γ((ν+1)/2) - ln Γ(ν/2) - ½ ln πc - ½ (ν+1) ln(1 + e²/c),   c = RSS_j (1 + |v|²)
-
-    The rank is the number of directions that z had. It is too early if n - p < 2, or if z has a
-    direction that is new, |v|² > `NEW_DIRECTION`; neither depends on y.
-
-    >>> import numpy as np
-    >>> F, n, out = np.zeros((2, 2, 1)), np.zeros(1, np.int64), np.empty(1)
-    >>> for y in (1.0, -1.0, 0.0):
-    ...     absorb_rows(F, n, np.array([1.0, y]))
-    >>> log_student(F, n, np.array([1.0, 0.0]), 1, out)
-    >>> round(float(out[0]), 6)   # t with 2 degrees of freedom and scale √(4/3)
-    -1.183562
-    """
-    places = n.size
-    v, leverage, nu, constant = np.empty((p, places)), np.zeros(places), n - 0.0, np.empty(places)
-    mean, size, rss = np.empty(places), np.empty(places), np.empty(places)
-    for k in range(p):
-        for i in range(places):
-            v[k, i], size[i] = row[k], 0.0
-        for j in range(k):
-            for i in range(places):
-                v[k, i] -= F[j, k, i] * v[j, i]
-                size[i] += F[j, k, i] * F[j, k, i]
-        for i in range(places):
-            rounding = REDUNDANT * (abs(row[k]) + math.sqrt(size[i] / max(n[i], 1)))
-            new = math.inf if abs(v[k, i]) > rounding else 0.0
-            v[k, i] = v[k, i] / F[k, k, i] if F[k, k, i] > 0.0 else new
-            leverage[i] += v[k, i] * v[k, i]
-            nu[i] -= 1.0 if F[k, k, i] > 0.0 else 0.0
-    for i in range(places):
-        out[i] = constant[i] = math.nan  # it is too early, or the leverage is NaN
-        if n[i] - p >= 2 and leverage[i] <= NEW_DIRECTION:
-            out[i], constant[i] = 0.0, log_gamma_step(0.5 * nu[i])
-    for j in range(p, row.size):
-        mean[:], size[:], rss[:] = 0.0, 0.0, 0.0
-        for k in range(p):
-            for i in range(places):
-                mean[i] += v[k, i] * F[k, j, i]
-                size[i] += F[k, j, i] * F[k, j, i]
-        for k in range(p, j + 1):
-            for i in range(places):
-                rss[i] += F[k, j, i] * F[k, j, i]
-                size[i] += F[k, j, i] * F[k, j, i]
-        for i in range(places):
-            # Rounding errors are not a measure of the noise.
-            c = max(rss[i], ROUNDING * size[i]) * (1.0 + leverage[i])
-            if math.isnan(out[i]) or not c > 0.0:  # c = 0: all observations were 0
-                out[i] = math.nan
-                continue
-            e = row[j] - mean[i]
-            out[i] += constant[i] - 0.5 * log(math.pi * c)
-            out[i] -= 0.5 * (nu[i] + 1.0) * log_one_plus(e / c * e)
-
-
 @leaf
 def solve_upper(R: FloatArray, y: FloatArray, w: FloatArray) -> None:
     """Write w = R⁻¹ y; with y = z this is the posterior mean μ.
 
-    >>> import numpy as np
     >>> w = np.empty(2)
     >>> solve_upper(np.array([[1.0, 1.0], [0.0, 2.0]]), np.array([3.0, 4.0]), w)
     >>> w.tolist()
@@ -262,7 +133,6 @@ def draw_weights(
 ) -> None:  # fmt: skip
     """Draw w = R⁻¹ (z + s n) ~ N(μ, s² Λ⁻¹); v is scratch, s is `scale`.
 
-    >>> import numpy as np
     >>> from bayescontrol.seeding import Stream
     >>> w = np.empty(1)
     >>> draw_weights(1e9 * np.eye(1), 1e9 * np.ones(1), np.empty(1), w, Stream(1).state)
@@ -278,7 +148,6 @@ def draw_weights(
 def dot(x: FloatArray, w: FloatArray) -> float:
     """Return x·w, summed from the left.
 
-    >>> import numpy as np
     >>> dot(np.array([1.0, 2.0]), np.array([3.0, 4.0]))
     11.0
     """
@@ -292,7 +161,6 @@ def dot(x: FloatArray, w: FloatArray) -> float:
 def best(weights: FloatArray, x: FloatArray, rng_state: UIntArray) -> int:
     """Return arg max_j x·w_j over the rows of `weights`; ties are broken uniformly.
 
-    >>> import numpy as np
     >>> from bayescontrol.seeding import Stream
     >>> best(np.array([[1.0, 0.0], [0.0, 1.0]]), np.array([0.2, 0.7]), Stream(1).state)
     1
@@ -342,7 +210,6 @@ def draw_action(
     Drawing only the scores is d times cheaper than drawing w. In the context 0 all scores are 0,
     and the tie is broken uniformly.
 
-    >>> import numpy as np
     >>> from bayescontrol.seeding import Stream
     >>> R, z = 100.0 * np.ones((2, 1, 1)), np.array([[0.0], [100.0]])
     >>> draw_action(R, z, np.arange(2), np.ones(1), np.empty(1), Stream(1).state)
@@ -485,7 +352,6 @@ def mean_sigmoid(s: float, q: float) -> float:
 def log_predictive(kind: int, constants: FloatArray, s: float, q: float, r: float) -> float:
     """Return ln P(r) for a score N(s, q); a density if rewards are continuous.
 
-    >>> import numpy as np
     >>> round(exp(log_predictive(LOGISTIC, np.empty(0), 0.0, 1.0, 1.0)), 12)
     0.5
     """
@@ -510,7 +376,6 @@ def learn(
     LOGISTIC: the reward counts as a Gaussian one of η + (r - σ(η)) / h with variance 1/h; η and h
     are such that the score has the mean and the variance of `match_moments`.
 
-    >>> import numpy as np
     >>> R, z = np.eye(1), np.zeros(1)
     >>> learn(GAUSSIAN, np.array([0.5]), R, z, np.ones(1), 1.0, np.empty(1))
     >>> mean, variance = score(R, z, np.ones(1), np.empty(1))
@@ -533,7 +398,6 @@ def respond(
 ) -> float:
     """Draw a reward in context x of the arm with weights w.
 
-    >>> import numpy as np
     >>> from bayescontrol.seeding import Stream
     >>> respond(LOGISTIC, np.empty(0), np.array([1000.0]), np.ones(1), Stream(1).state)
     1.0
@@ -548,7 +412,6 @@ def respond(
 def draw_context(kind: int, x: FloatArray, rng_state: UIntArray) -> None:
     """Write a context to x: N(0, I), or uniform on the unit sphere.
 
-    >>> import numpy as np
     >>> from bayescontrol.seeding import Stream
     >>> x = np.empty(3)
     >>> draw_context(SPHERE, x, Stream(1).state)
@@ -599,7 +462,6 @@ def interact(
     x is the context of the agent; it equals that of the world after a step. `scale` is that of
     `draw_action`.
 
-    >>> import numpy as np
     >>> from bayescontrol.seeding import Stream
     >>> R, z, truth = np.ones((2, 1, 1)), np.zeros((2, 1)), np.array([[1.0], [-1.0]])
     >>> actions, rewards, contexts = np.empty(99, np.int64), np.empty(99), np.empty((99, 1))

@@ -13,6 +13,7 @@ because Numba cannot cache a kernel that takes another as an argument.
 """
 
 import math
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -22,29 +23,10 @@ from bayescontrol.kernels._jit import inlined, leaf
 from bayescontrol.kernels.mdp import MdpRun, StepArray, Tables, respond
 from bayescontrol.kernels.random import below, uniform
 
-
-@leaf
-def unsigned(n: int) -> int:
-    """Return n as an unsigned index, which is faster in Numba.
-
-    Numba checks signed indices for negative values; that takes a third of the time of a step.
-
-    >>> unsigned(3)
-    3
-    """
-    index: int = np.uint64(n)  # type: ignore[assignment]
-    return index
-
-
-@leaf
-def signed(n: int) -> int:
-    """Return an index as a signed integer: Numba converts a mix of signed and unsigned to float.
-
-    >>> signed(3)
-    3
-    """
-    number: int = np.int64(n)  # type: ignore[assignment]
-    return number
+# Numba checks signed indices for negative values, which takes a third of the time of a step. It
+# converts a mix of signed and unsigned integers to float.
+unsigned: Callable[[int], int] = np.uint64  # type: ignore[assignment]
+signed: Callable[[int], int] = np.int64  # type: ignore[assignment]
 
 
 class QArrays(NamedTuple):

@@ -280,9 +280,7 @@ class SystemBelief(SystemRegression):
         v, u, y, cost = self._event(x, a, o)
         # The kernel ignores V if the noise is unknown; F stands for any array.
         V = self.F if self.noise_factor is None else self.noise_factor
-        state = kernels.lqr.log_predictive(
-            self.F, V, self.loop_freedom(), v, u, y, self.row, self.v
-        )
+        state = kernels.lqr.log_predictive(self.F, V, self.loop_freedom(), v, u, y, self.v)
         return state + self.costs.log_predictive(v, u, cost)
 
     def observed_part(self, o: Any) -> Any:
@@ -386,7 +384,7 @@ class SystemSegments(ArraySegments):
         else:
             V, nu = self._V, np.zeros(self.size)
         log_scale = kernels.changes.system_likelihoods(
-            factors, V, nu, self.size, x, u, y, belief.row, belief.v, weights.mass, weights.p
+            factors, V, nu, self.size, x, u, y, belief.v, weights.mass, weights.p
         )
         return weights.p[: self.size], log_scale
 

@@ -176,8 +176,11 @@ class DirichletBelief(Tempered):
         may = self._possible(possible)
         #: Which actions the states offer, as a mask [x, a].
         self.allowed: BoolArray = np.asarray(may.any(2))
-        #: α(x,a,y), 0 where y is impossible.
-        self.alpha: FloatArray = np.asarray(may * self._weight(alpha, may))
+        if alpha is not None:
+            alpha = require_between("alpha", alpha, 0, LARGEST, ends="(]", error=InvalidPrior)
+        successors = np.maximum(may.sum(2, keepdims=True), 1)
+        #: α(x,a,y), by default 1 divided by the number of successors; 0 where y is impossible.
+        self.alpha: FloatArray = np.asarray(may / successors if alpha is None else may * alpha)
         self.reward_range = require_between(
             "reward_range", reward_range, 0, LARGEST, error=InvalidPrior
         )
@@ -205,14 +208,6 @@ class DirichletBelief(Tempered):
                 "least one action"
             )
         return may
-
-    def _weight(self, alpha: float | None, may: BoolArray) -> FloatArray:
-        """Return α, by default 1 divided by the number of possible successors of each pair."""
-        if alpha is None:
-            return np.asarray(1.0 / np.maximum(may.sum(2, keepdims=True), 1))
-        return np.asarray(
-            require_between("alpha", alpha, 0, LARGEST, ends="(]", error=InvalidPrior)
-        )
 
     # -- belief ----------------------------------------------------------------------------------
 
@@ -508,17 +503,15 @@ class DirichletMDP:
         possible: ArrayLike | None = None,
         reward_range: float = 0.0,
     ) -> None:
-        self._prior_belief = DirichletBelief(
+        self._prior_belief = belief = DirichletBelief(
             states, actions, alpha=alpha, possible=possible, reward_range=reward_range
         )
-        self.states, self.actions = (
-            list(names) for names in (self._prior_belief.states, self._prior_belief.actions)
-        )
+        self.states, self.actions = list(belief.states), list(belief.actions)
         self.start = self.states[0] if start is None and None not in self.states else start
-        self._prior_belief.states.place(self.start)
+        belief.states.place(self.start)
         self.alpha = None if alpha is None else float(alpha)
         self.possible = None if possible is None else np.array(possible).tolist()
-        self.reward_range = self._prior_belief.reward_range
+        self.reward_range = belief.reward_range
 
     @classmethod
     def on(cls, mdp: MDP, start: Any = None, **settings: Any) -> "DirichletMDP":

@@ -235,7 +235,7 @@ class GibbsBelief(Saved):
         self._last = None
         if self.prior.precision == "learned":
             self._draw(rng)
-            return ledger.actions[gibbs.best_action(c, place)]
+            return ledger.actions[kernels.td.best_action(c.Q, place)]
         a = gibbs.draw_action(e, c, self.draw_settings, len(ledger), place, state_of(rng))
         if a < 0:
             self.check_chain()

@@ -193,8 +193,8 @@ class Ledger(Saved):
             row_x, row_y = self._add_states(x, a, y)
         elif self.evidence.pairs.item(row_x, column, kernels.gibbs.N) < 0.0:
             raise self._unavailable(a, x)
-        learn, full = kernels.gibbs.learn, kernels.gibbs.FULL
-        while learn(self.evidence, self.chain, row_x, column, row_y, n, total, scatter) == full:
+        learn = kernels.gibbs.learn
+        while not learn(self.evidence, self.chain, row_x, column, row_y, n, total, scatter):
             block = column // kernels.gibbs.LANES
             room = self.evidence.blocks.item(row_x, block, kernels.gibbs.ROOM)
             self.make_room(row_x, block, 2 * room)
@@ -365,9 +365,8 @@ def _require_valid(arrays: Arrays, states: object, actions: int) -> None:
         checked_array(arrays, name, dtypes.get(name, np.float64), shape)
     counts, y, n = arrays["known"], arrays["successor"], arrays["times"]
     scalars, is_complete = arrays["sampler/scalars"], (counts >= 0).all() and counts.sum() == y.size
-    block = np.repeat(
-        np.arange(counts.size), counts.ravel() if is_complete else 0
-    )  # of each transition
+    # The block of each transition.
+    block = np.repeat(np.arange(counts.size), counts.ravel() if is_complete else 0)
     offered = np.zeros((size, blocks * lanes), bool)
     offered[:, :actions] = arrays["offered"]
     checks = {

@@ -8,7 +8,7 @@ log scale  ln m = ln b - ln G_a
 from bayescontrol._arrays import FloatArray, UIntArray
 from bayescontrol.kernels._jit import inlined
 from bayescontrol.kernels.elementary import log, log_one_plus
-from bayescontrol.kernels.families import MAX_RATE, MIN_RATE, MIN_SHAPE
+from bayescontrol.kernels.families.poisson import needs_log  # noqa: F401 - of this family too
 from bayescontrol.kernels.random import LOG_UNIT, exponential, gamma, log_gamma
 
 
@@ -36,12 +36,6 @@ def log_predictive(constants: FloatArray, row: FloatArray, r: float) -> float:
 def respond(constants: FloatArray, truth: FloatArray, rng_state: UIntArray) -> float:
     """Draw a reward of an arm with mean `truth[0]`."""
     return float(truth[0] * exponential(rng_state))
-
-
-@inlined
-def needs_log(row: FloatArray) -> bool:
-    """Whether the shape is so small, or the rate so extreme, that m is often 0.0 or ∞."""
-    return bool(row[0] < MIN_SHAPE or not MIN_RATE < row[1] < MAX_RATE)
 
 
 @inlined

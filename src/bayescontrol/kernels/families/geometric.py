@@ -11,7 +11,7 @@ import math
 from bayescontrol._arrays import FloatArray, UIntArray
 from bayescontrol.kernels._jit import inlined
 from bayescontrol.kernels.elementary import log, log_gamma_function, log_one_plus
-from bayescontrol.kernels.families import MIN_SHAPE
+from bayescontrol.kernels.families.bernoulli import needs_log  # noqa: F401 - of this family too
 from bayescontrol.kernels.random import beta, exponential, log_odds
 
 
@@ -45,12 +45,6 @@ def respond(constants: FloatArray, truth: FloatArray, rng_state: UIntArray) -> f
     if truth[0] == 1.0:
         return 0.0
     return float(math.floor(waiting / -log_one_plus(-truth[0])))
-
-
-@inlined
-def needs_log(row: FloatArray) -> bool:
-    """Whether a shape is so small that p is often 0.0 or 1.0 as a double."""
-    return bool(min(row[0], row[1]) < MIN_SHAPE)
 
 
 @inlined
