@@ -402,10 +402,11 @@ def handle_together(batches: Mapping[DurableAgent, Sequence[Act | Observe | Refi
             except Exception as error:
                 failures[agent] = error
         appending = [agent for agent, turn in turns.items() if turn.rows]
-        store: Any = next(iter(batches))._store
+        appends = [(agent._log, turns[agent].rows) for agent in appending]
         try:
-            appends = [(agent._log, turns[agent].rows) for agent in appending]
-            failures |= zip(appending, store.append_together(appends), strict=True)
+            if appends:
+                log: Any = appends[0][0]
+                failures |= zip(appending, log.append_together(appends), strict=True)
         except Exception as error:
             failures |= dict.fromkeys(appending, error)
         for agent, turn in turns.items():
