@@ -165,8 +165,7 @@ class DurableAgent(AbstractContextManager["DurableAgent"]):
             self._require_open()
             self._write(requests)
         except Exception as error:  # the agent is closed
-            for request in requests:
-                request.error = error
+            _fail(requests, error)
 
     def _submit(self, request: Request) -> Any:
         """Return the result of a request when it is durable, or raise its error."""

@@ -169,17 +169,12 @@ class ServedAgent:
     """
 
     def __init__(
-        self,
-        agent: DurableAgent,
-        pools: Pools,
-        own: Commits,
-        shared: Commits | None = None,
+        self, agent: DurableAgent, pools: Pools, own: Commits, shared: Commits | None = None
     ) -> None:
         self.agent, self._pools, self._own = agent, pools, own
         self._shared = own if shared is None else shared
         #: The requests that wait for the next commit.
         self.waiting: deque[_Waiting] = deque()
-        self._loop = asyncio.get_running_loop()
         self._idle = asyncio.Event()  # set while no request waits or is being committed
         self._idle.set()
         self._closing = False
@@ -252,7 +247,7 @@ class ServedAgent:
         if len(self.waiting) >= _MAX_WAITING:
             why = f"{len(self.waiting)} requests wait for agent {self.agent.name!r}"
             raise Refused("overloaded", why)
-        future: asyncio.Future[Any] = self._loop.create_future()
+        future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         self.waiting.append((request, future))
         if self._idle.is_set():
             self._idle.clear()
