@@ -68,12 +68,7 @@ def arm(point: str, calls: int, log: Any = SqliteLog) -> None:
         return result
 
     if name == "write":
-
-        def write(file: Any, *functions: Any, all_at_once: Any) -> Any:
-            fatal_functions = [partial(fatal, function) for function in functions]
-            return original(file, *fatal_functions, all_at_once=partial(fatal, all_at_once))
-
-        setattr(owner, name, write)
+        setattr(owner, name, lambda file, work: original(file, partial(fatal, work)))
     else:
         setattr(owner, name, lambda *arguments: fatal(original, *arguments))
 

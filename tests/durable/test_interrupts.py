@@ -114,8 +114,8 @@ def test_an_agent_interrupted_after_a_commit_continues_from_its_log(tmp_path: Pa
         file = agent._log._file  # type: ignore[attr-defined]
         inner = file.write
 
-        def interrupted(*functions: Any, **options: Any) -> None:
-            inner(*functions, **options)
+        def interrupted(function: Any) -> None:
+            inner(function)
             raise KeyboardInterrupt
 
         file.write = interrupted

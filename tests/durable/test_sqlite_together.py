@@ -16,7 +16,7 @@ from bayescontrol import BernoulliBandit
 from bayescontrol.durable import Act, DurableAgent, Observe, Observed, open_agent, replay
 from bayescontrol.durable.agent import handle_together
 from bayescontrol.durable.events import encode_row
-from bayescontrol.durable.sqlite import SqliteStore
+from bayescontrol.durable.sqlite import SqliteLog, SqliteStore
 from bayescontrol.durable.turn import Refit
 from bayescontrol.errors import (
     BadEvidence,
@@ -221,15 +221,18 @@ def test_an_agent_that_fails_does_not_affect_those_that_commit_with_it(store: Sq
         assert same_state(agent, replay(agent.log()).state)
 
 
-def test_an_append_that_comes_too_late_is_computed_again(store: SqliteStore) -> None:
+def test_an_append_that_comes_too_late_is_computed_again(
+    store: SqliteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
     late, other = shops(store, 2)
-    append = store.append_together
+    append = SqliteLog.append_together
 
     def grow_first(appends: Any) -> list[Exception | None]:
+        monkeypatch.undo()
         late._log.append([encode_row(Observed(seq=3, n=2, o=1, time=0.0))])
         return append(appends)
 
-    store.append_together = grow_first  # type: ignore[method-assign]
+    monkeypatch.setattr(SqliteLog, "append_together", staticmethod(grow_first))
     batches: dict[DurableAgent, list[Act | Observe]] = {
         agent: [Act(None, None)] for agent in (late, other)
     }

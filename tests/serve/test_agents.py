@@ -135,9 +135,9 @@ def test_agents_of_one_store_share_commits_unless_they_compute_for_long() -> Non
         commits: list[list[str]] = []
         commit = Commits._commit
 
-        def recorded(self: Commits, batches: Any) -> None:
+        def recorded(self: Commits, batches: Any, loop: asyncio.AbstractEventLoop) -> None:
             commits.append(sorted(served.agent.name for served in batches))
-            commit(self, batches)
+            commit(self, batches, loop)
 
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(Commits, "_commit", recorded)

@@ -23,7 +23,7 @@ from msgspec.structs import replace
 from bayescontrol import errors
 from bayescontrol._arrays import Arrays
 from bayescontrol.durable import events
-from bayescontrol.durable.committer import Committer, Request, copy_error
+from bayescontrol.durable.committer import Committer, Request, fail_all
 from bayescontrol.durable.driver import posterior_summary
 from bayescontrol.durable.fold import Decisions, Fold, fold_log, require_no_drift
 from bayescontrol.durable.log import Log, LogStore, SnapshotNotKept, open_store, require_usable
@@ -165,8 +165,7 @@ class DurableAgent(AbstractContextManager["DurableAgent"]):
             self._require_open()
             self._write(requests)
         except Exception as error:  # the agent is closed
-            for request in requests:
-                request.error = error
+            fail_all(requests, error)
 
     def _submit(self, request: Request) -> Any:
         """Return the result of a request when it is durable, or raise its error."""
@@ -184,7 +183,7 @@ class DurableAgent(AbstractContextManager["DurableAgent"]):
                     with self._log.turn():
                         done = self._take_turn(requests)
             except Exception as error:
-                _fail(requests, error)
+                fail_all(requests, error)
             self._snapshot_if_due()
 
     def _take_turn(self, requests: Sequence[Act | Observe | Refit]) -> bool:
@@ -402,10 +401,11 @@ def handle_together(batches: Mapping[DurableAgent, Sequence[Act | Observe | Refi
             except Exception as error:
                 failures[agent] = error
         appending = [agent for agent, turn in turns.items() if turn.rows]
-        store: Any = next(iter(batches))._store
+        appends = [(agent._log, turns[agent].rows) for agent in appending]
         try:
-            appends = [(agent._log, turns[agent].rows) for agent in appending]
-            failures |= zip(appending, store.append_together(appends), strict=True)
+            if appends:
+                log: Any = appends[0][0]
+                failures |= zip(appending, log.append_together(appends), strict=True)
         except Exception as error:
             failures |= dict.fromkeys(appending, error)
         for agent, turn in turns.items():
@@ -419,13 +419,7 @@ def handle_together(batches: Mapping[DurableAgent, Sequence[Act | Observe | Refi
         if isinstance(failure, errors.HeadMoved):  # nothing of this batch is on disk: compute again
             agent.handle(batches[agent])
         elif failure is not None:
-            _fail(batches[agent], failure)
-
-
-def _fail(requests: Sequence[Request], error: Exception) -> None:
-    """Set the error of the requests that have none; every caller gets its own copy."""
-    for request in requests:
-        request.error = request.error or copy_error(error)
+            fail_all(batches[agent], failure)
 
 
 def open_agent(

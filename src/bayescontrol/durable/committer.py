@@ -11,7 +11,7 @@ arrive at the same time have no order among themselves, so `write` may choose on
 
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from copy import copy
 from time import perf_counter
@@ -185,10 +185,8 @@ class Committer(Generic[R]):
         began = perf_counter()
         try:
             self._write(batch)
-        except Exception as error:  # every caller gets its own copy
-            for request in batch:
-                if request.error is None:
-                    request.error = copy_error(error)
+        except Exception as error:
+            fail_all(batch, error)
         self._finished = True
         self._max_wait = max(_WAIT, _SHARE_OF_WRITE * (perf_counter() - began))
         followers = mine._followers = deque(batch[1:])
@@ -225,6 +223,12 @@ class Committer(Generic[R]):
             self._leader, self._batch = successor, []
             if successor is not None:
                 successor._wake.release()  # no Python call here, which an interrupt could prevent
+
+
+def fail_all(requests: Iterable[Request], error: Exception) -> None:
+    """Set the error of the requests that have none; every caller gets its own copy."""
+    for request in requests:
+        request.error = request.error or copy_error(error)
 
 
 def copy_error(error: Exception) -> Exception:

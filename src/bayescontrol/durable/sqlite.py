@@ -14,7 +14,7 @@ from contextlib import suppress
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from bayescontrol.durable.log import (
     Log,
@@ -25,14 +25,15 @@ from bayescontrol.durable.log import (
     require_usable,
     snapshots_to_delete,
 )
-from bayescontrol.durable.sqlite_file import MEMORY, SqliteFile, apsw
+from bayescontrol.durable.sqlite_file import MEMORY, SqliteFile, apsw, try_function
 from bayescontrol.errors import HeadMoved, StoreBusy, StoreFailed, UnknownStore
 
 _COLUMNS: Final = "seq, kind, n, key, payload, checksum"
 # These statements are built from constants only.
-_INSERT: Final = f"INSERT INTO events (log, {_COLUMNS}) VALUES "  # noqa: S608
-#: Statements that insert this many rows.
-_INSERTS: Final = {n: _INSERT + ", ".join(["(?, ?, ?, ?, ?, ?, ?)"] * n) for n in (64, 8, 1)}
+_INSERT: Final = f"INSERT INTO events (log, {_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?)"  # noqa: S608
+_MORE: Final = ", (?, ?, ?, ?, ?, ?, ?)"
+#: The maximum number of rows in one statement.
+_MAX_ROWS: Final = 64
 _SELECT: Final = f"SELECT {_COLUMNS} FROM events WHERE log = ?1 AND "  # noqa: S608
 # Look up seq first: otherwise SQLite would read the column from the index itself.
 _FIND: Final = _SELECT + "seq IN (SELECT seq FROM events WHERE log = ?1 AND {} = ?2)"  # noqa: S608
@@ -43,6 +44,9 @@ _QUERIES: Final = {
     "snapshots": "SELECT seq FROM snapshots WHERE log = ? ORDER BY seq DESC",
     "snapshot": "SELECT seq, state, checksum FROM snapshots WHERE log = ? AND seq = ?",
 }
+
+#: Rows to append to a log.
+_Append: TypeAlias = tuple["SqliteLog", Sequence[Row]]
 
 
 class SqliteLog(Log):
@@ -71,9 +75,38 @@ class SqliteLog(Log):
 
     def append(self, rows: Sequence[Row]) -> None:
         """Append all rows or none; the rows are on disk when the call returns."""
-        (failure,) = _append_together(self._file, [(self, rows)])
-        if failure is not None:
-            raise failure
+        self.append_together([(self, rows)])
+
+    @staticmethod
+    def append_together(appends: Sequence[_Append]) -> list[Exception | None]:
+        """Append rows to several logs of one file, with one flush.
+
+        Return the error of each append, or None if its rows are on disk. Raise an error of the
+        file, after which all rows or none may be stored, and the error of a single append.
+        """
+        failures: list[Exception | None] = [None] * len(appends)
+        for log, rows in appends:
+            log._require_appendable(rows)
+
+        def insert(db: apsw.Connection) -> None:
+            if len(appends) == 1:
+                _insert(appends, db)
+            elif try_function(partial(_insert, appends), db) is not None:
+                failures[:] = [try_function(partial(_insert, [one]), db) for one in appends]
+
+        try:
+            appends[0][0]._file.write(insert)
+        except BaseException:  # perhaps an interrupt after the commit
+            for log, _ in appends:
+                with suppress(StoreFailed):
+                    log._id, log._head = log._read_head()
+            raise
+        for (log, rows), failure in zip(appends, failures, strict=True):
+            if failure is None:
+                log._head = max(log._head, rows[-1].seq)
+                if log._id is None:
+                    log._id, _ = log._read_head()
+        return failures
 
     def _new_rows(self, rows: Sequence[Row], db: apsw.Connection) -> list[tuple[Any, ...]]:
         """Return the rows to insert, with the number of the log, which is created if it is new."""
@@ -87,16 +120,6 @@ class SqliteLog(Log):
             db.execute("INSERT INTO logs (name) VALUES (?)", (self.name,))
             log = db.last_insert_rowid()
         return [(log, *row) for row in rows]
-
-    def _insert(self, rows: Sequence[Row], db: apsw.Connection) -> None:
-        """Insert the rows of an append into an open transaction."""
-        log = self._id
-        try:
-            inserted = self._new_rows(rows, db)
-            log = inserted[0][0]
-            _insert_rows(inserted, db)
-        except apsw.ConstraintError as error:
-            raise self._conflict_error(str(error), rows, log) from None
 
     def _conflict_error(self, message: str, rows: Sequence[Row], log: int | None) -> Exception:
         """Return our error for a violated constraint, from the message of SQLite.
@@ -143,44 +166,26 @@ class SqliteLog(Log):
             self._siblings.pop(self.name, None)
 
 
-def _insert_rows(rows: list[tuple[Any, ...]], db: apsw.Connection) -> None:
-    """Insert rows, many with one statement: at each statement another thread may go first."""
-    start = 0
-    while start < len(rows):
-        size = next(size for size in _INSERTS if size <= len(rows) - start)
-        several = rows[start : start + size]
-        try:
-            db.execute(_INSERTS[size], tuple(chain.from_iterable(several)))
-        except apsw.ConstraintError:
-            for row in several:  # insert those before the rejected row, see `_conflict_error`
-                db.execute(_INSERTS[1], row)
-        start += size
+def _insert(appends: Sequence[_Append], db: apsw.Connection) -> None:
+    """Insert the rows of appends into an open transaction.
 
-
-def _append_together(
-    file: SqliteFile, appends: Sequence[tuple[SqliteLog, Sequence[Row]]]
-) -> list[Exception | None]:
-    """Append rows to several logs in one transaction; see `SqliteStore.append_together`."""
-    for log, rows in appends:
-        log._require_appendable(rows)
-
-    def insert_all(db: apsw.Connection) -> None:
-        _insert_rows([row for log, rows in appends for row in log._new_rows(rows, db)], db)
-
+    The error of a violated constraint describes the first append: it is right for a single one.
+    """
+    rows: list[tuple[Any, ...]] = []
     try:
-        functions = [partial(log._insert, rows) for log, rows in appends]
-        failures = file.write(*functions, all_at_once=insert_all)
-    except BaseException:  # perhaps an interrupt after the commit
-        for log, _ in appends:
-            with suppress(StoreFailed):
-                log._id, log._head = log._read_head()
-        raise
-    for (log, rows), failure in zip(appends, failures, strict=True):
-        if failure is None:
-            log._head = max(log._head, rows[-1].seq)
-            if log._id is None:
-                log._id, _ = log._read_head()
-    return failures
+        for log, new in appends:
+            rows += log._new_rows(new, db)
+        for start in range(0, len(rows), _MAX_ROWS):
+            # Few statements, because at each of them another thread may go first.
+            some = rows[start : start + _MAX_ROWS]
+            try:
+                db.execute(_INSERT + _MORE * (len(some) - 1), tuple(chain.from_iterable(some)))
+            except apsw.ConstraintError:
+                for row in some:  # insert those before the rejected row, see `_conflict_error`
+                    db.execute(_INSERT, row)
+    except apsw.ConstraintError as error:
+        log, new = appends[0]
+        raise log._conflict_error(str(error), new, rows[0][0] if rows else None) from None
 
 
 class SqliteStore:
@@ -236,16 +241,6 @@ class SqliteStore:
             self._logs[name] = log
             file.open_logs.add(name)
         return log
-
-    def append_together(
-        self, appends: Sequence[tuple[SqliteLog, Sequence[Row]]]
-    ) -> list[Exception | None]:
-        """Append rows to several logs of this store, with one flush.
-
-        Return the error of each append, or None if its rows are on disk. Raise an error of the
-        file, after which all rows or none may be stored, as `Log.append` does.
-        """
-        return _append_together(self._require_open(), appends)
 
     def backup(self, path: str | os.PathLike[str]) -> None:
         """Copy all logs to a new file, atomically, while agents keep running."""

@@ -18,7 +18,7 @@ flushes.
 
 import os
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from functools import cache
 from pathlib import Path
@@ -261,24 +261,22 @@ _Function: TypeAlias = Callable[[apsw.Connection], None]
 
 
 class _Work(Request):
-    """Functions to be called in a transaction, see `SqliteFile.write`, and the error of each."""
+    """A function to be called in a transaction, alone or with those of other threads."""
 
-    def __init__(self, functions: Sequence[_Function], all_at_once: _Function | None) -> None:
+    def __init__(self, function: _Function) -> None:
         super().__init__()
-        self.functions, self.all_at_once = functions, all_at_once
-        self.errors: list[Exception | None] = [None] * len(functions)
+        self.function = function
 
 
-def _try(function: _Function, db: apsw.Connection) -> Exception | None:
+def try_function(function: _Function, db: apsw.Connection) -> Exception | None:
     """Call a function in a transaction; if it fails, undo its changes only and return its error."""
     db.execute("SAVEPOINT work")
     failure: Exception | None = None
     try:
         function(db)
+    except apsw.Error:  # an error of the disk or the file affects the whole transaction
+        raise
     except Exception as error:
-        # An error of the disk or the file affects the whole transaction.
-        if isinstance(error, apsw.Error) and not isinstance(error, apsw.ConstraintError):
-            raise
         failure = error
         db.execute("ROLLBACK TO work")
     db.execute("RELEASE work")
@@ -398,27 +396,18 @@ class SqliteFile:
                     db.execute("ROLLBACK")
                 raise
 
-    def write(
-        self, *functions: _Function, all_at_once: _Function | None = None
-    ) -> list[Exception | None]:
-        """Call the functions in one transaction; threads that write meanwhile share the next one.
-
-        Return the error of each function, which is rolled back alone, or None. `all_at_once` may do
-        the same as all functions, faster; if it fails, they are called.
-        """
-        work = _Work(functions, all_at_once)
-        self._committer.submit(work)
-        return work.errors
+    def write(self, function: _Function) -> None:
+        """Call the function in a transaction; threads that write meanwhile share the next one."""
+        self._committer.submit(_Work(function))
 
     def _write(self, batch: list[_Work]) -> None:
         """Call the functions of the batch in one transaction; roll back those that fail."""
         with self.transaction() as db:
-            if len(batch) == len(batch[0].functions) == 1:  # an error rolls back the transaction
-                batch[0].functions[0](db)
+            if len(batch) == 1:  # an error rolls back the transaction
+                batch[0].function(db)
                 return
             for work in batch:
-                if work.all_at_once is None or _try(work.all_at_once, db) is not None:
-                    work.errors = [_try(function, db) for function in work.functions]
+                work.error = try_function(work.function, db)
 
     def _require_file(self) -> None:
         """Raise `StoreFailed` if the file was removed or replaced: then the last commit is lost."""

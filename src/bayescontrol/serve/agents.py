@@ -55,6 +55,7 @@ _STORE_TIMEOUT: Final = 3.0
 #: Seconds after a failed write, or a failed test write, before the next test write.
 _RETRY_WRITE: Final = 5.0
 _Waiting: TypeAlias = tuple[Act | Observe, "asyncio.Future[Any]"]
+_Batches: TypeAlias = dict["ServedAgent", list[_Waiting]]
 
 
 class Pools(NamedTuple):
@@ -83,7 +84,6 @@ class Commits:
         on_write: Callable[[errors.StoreFailed | None], None] = lambda _: None,
     ) -> None:
         self._writers, self._monitor, self._on_write = writers, monitor, on_write
-        self._loop = asyncio.get_running_loop()
         self._ready: list[ServedAgent] = []  # agents with requests for the next commit
         self._running = False  # whether a commit is running or scheduled
 
@@ -93,7 +93,7 @@ class Commits:
         if not self._running:
             self._running = True
             # Not immediately, so that requests that the loop has already read join this commit.
-            self._loop.call_soon(self._start)
+            asyncio.get_running_loop().call_soon(self._start)
 
     def _start(self) -> None:
         """Commit the waiting requests in a worker thread; stop if there are none."""
@@ -101,9 +101,9 @@ class Commits:
         batches = {served: batch for served in ready if (batch := served.take_batch())}
         self._running = bool(batches)
         if batches:
-            self._writers.submit(self._commit, batches)
+            self._writers.submit(self._commit, batches, asyncio.get_running_loop())
 
-    def _commit(self, batches: "dict[ServedAgent, list[_Waiting]]") -> None:
+    def _commit(self, batches: _Batches, loop: asyncio.AbstractEventLoop) -> None:
         """Write the batches; runs in a worker thread."""
         requests = {served.agent: [r for r, _ in batch] for served, batch in batches.items()}
         heads = {agent: agent.head for agent in requests}
@@ -118,7 +118,7 @@ class Commits:
                 self._report_write(batch, agent.head > heads[agent])
             self._notify(self._monitor.after_commit, requests)
         finally:
-            self._loop.call_soon_threadsafe(self._finish, batches)
+            loop.call_soon_threadsafe(self._finish, batches)
 
     def _report_write(self, requests: Sequence[Request], written: bool) -> None:
         """Call `on_write` with the error of the store, or with None if events were written.
@@ -143,7 +143,7 @@ class Commits:
             except Exception:
                 _logger.exception("the monitor failed for agent %r", agent.name)
 
-    def _finish(self, batches: "dict[ServedAgent, list[_Waiting]]") -> None:
+    def _finish(self, batches: _Batches) -> None:
         """Pass results and errors to the callers, then start the next commit."""
         for served, batch in batches.items():
             served.finish_batch(batch)
@@ -169,17 +169,12 @@ class ServedAgent:
     """
 
     def __init__(
-        self,
-        agent: DurableAgent,
-        pools: Pools,
-        own: Commits,
-        shared: Commits | None = None,
+        self, agent: DurableAgent, pools: Pools, own: Commits, shared: Commits | None = None
     ) -> None:
         self.agent, self._pools, self._own = agent, pools, own
         self._shared = own if shared is None else shared
         #: The requests that wait for the next commit.
         self.waiting: deque[_Waiting] = deque()
-        self._loop = asyncio.get_running_loop()
         self._idle = asyncio.Event()  # set while no request waits or is being committed
         self._idle.set()
         self._closing = False
@@ -252,7 +247,7 @@ class ServedAgent:
         if len(self.waiting) >= _MAX_WAITING:
             why = f"{len(self.waiting)} requests wait for agent {self.agent.name!r}"
             raise Refused("overloaded", why)
-        future: asyncio.Future[Any] = self._loop.create_future()
+        future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         self.waiting.append((request, future))
         if self._idle.is_set():
             self._idle.clear()
@@ -332,6 +327,7 @@ class ServedAgents:
             ThreadPoolExecutor(_WRITERS, "bayescontrol-write"),
             ThreadPoolExecutor(_REPLAYERS, "bayescontrol-replay"),
         )
+        self._shared_commits = Commits(self._pools.writers, self.monitor, self._record_write)
         self._checker = ThreadPoolExecutor(1, "bayescontrol-check")
         self._store_check: asyncio.Future[list[str]] | None = None
         self._tasks: list[asyncio.Task[None]] = []
@@ -524,7 +520,6 @@ class ServedAgents:
     async def start(self) -> None:
         """Start answering requests, and open the agents in the background."""
         self.opened = asyncio.create_task(self._open_in_background())
-        self._shared_commits = Commits(self._pools.writers, self.monitor, self._record_write)
         self._tasks = [self.opened, asyncio.create_task(self.monitor.run(self.open))]
 
     async def _open_in_background(self) -> None:

@@ -78,8 +78,7 @@ def application(agents: ServedAgents, tokens: Tokens, hosts: Iterable[str] | Non
             await agents.close()
 
     def handle_error(request: Request[Any, Any, Any], error: Exception) -> Response[bytes]:
-        answer = _error_answer(agents, request.method, request.url.path, error)
-        status, headers, body = answer
+        status, headers, body = _error_answer(agents, request.method, request.url.path, error)
         return Response(body, status_code=status, media_type=MEDIA_TYPE, headers=dict(headers))
 
     app: Any = Litestar(  # its types of the ASGI protocol are narrower than ours
@@ -114,9 +113,7 @@ async def _collect(agents: ServedAgents, app: Middleware) -> None:
                 gc.unfreeze()
                 gc.collect()
                 collected, frozen = app.started, -1
-            if (
-                len(agents.open) > frozen
-            ):  # also without a collection: it may have loaded a compiler
+            if len(agents.open) > frozen:  # even if nothing was collected: it may have compiled
                 gc.freeze()
                 frozen = len(agents.open)
             arrived = app.started
