@@ -34,7 +34,6 @@ from bayescontrol.bank.state_space import (
     signal_vector,
     unstable_modulus,
 )
-from bayescontrol.beliefs.interacting import mix_gaussians
 from bayescontrol.errors import (
     BadEvidence,
     BadSituation,
@@ -242,11 +241,9 @@ class FilterMode(Filters):
 
     def mix_states(self, states: Sequence[FloatArray], weights: FloatArray) -> FloatArray:
         """Return the state of a mixture, for `InteractingBelief`; all modes need the same x."""
-        n, at = self.states, 1 + 2 * self.signals.outputs
-        _, y, x, Sigma = np.split(np.array(states), [1, at, at + n], axis=1)  # see `start`
-        mean, covariance = mix_gaussians(x, Sigma.reshape(-1, n, n), weights)
-        # 0.0: a mixture is not stationary.
-        return np.concatenate([[0.0], weights @ y, mean, covariance.ravel()])
+        row, at = np.empty(states[0].size), 1 + 2 * self.signals.outputs
+        kernels.kalman.pool(np.array(states), weights, at, self.states, row)
+        return row
 
     def environment(self, start: ArrayLike | None = None, **signals: Any) -> "PlantWorld":
         """Return the world in which this model is the true plant; see `PlantWorld`."""
