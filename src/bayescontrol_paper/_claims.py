@@ -460,11 +460,11 @@ class Scored:
         """Make the claims and the tables."""
         tables, runs = [], len(next(iter(columns.values())))
         for make in self.tables:
-            made = make(settings, columns)
-            if not isinstance(made, Rows):
-                first, *others = made
-                made = Rows(str(first), others)
-            header, rows, values, paper = made
+            content = make(settings, columns)
+            if not isinstance(content, Rows):
+                first, *others = content
+                content = Rows(str(first), others)
+            header, rows, values, paper = content
             # A docstring has at most two paragraphs: the title, and possibly a note.
             title, *note = paragraphs(make, settings=settings, runs=runs, **values)
             tables.append(table(title, header, rows, "".join(note), paper))
