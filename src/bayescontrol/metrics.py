@@ -17,14 +17,14 @@ The delusion meter measures the false evidence that conditioning on one's own ac
 All are in bits. Modes with equal policies add nothing.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 
 from bayescontrol import kernels
-from bayescontrol._arrays import AnyArray, ArrayLike, FloatArray
+from bayescontrol._arrays import ArrayLike, FloatArray
 from bayescontrol.beliefs.finite import finite_belief
 from bayescontrol.errors import (
     ImpossibleCondition,
@@ -34,15 +34,6 @@ from bayescontrol.errors import (
 )
 from bayescontrol.record import Record
 from bayescontrol.rule import Rule
-
-
-class Run(Protocol):
-    """The steps of a run: a `Record`."""
-
-    actions: AnyArray
-    observations: AnyArray
-
-    def __iter__(self) -> Iterator[tuple[Any, Any]]: ...
 
 
 class World(Protocol):
@@ -59,7 +50,7 @@ class World(Protocol):
     def means(self, x: Any = None) -> FloatArray: ...
 
 
-def rewards(record: Run, reward: Callable[[Any, Any], float] | None = None) -> FloatArray:
+def rewards(record: Record, reward: Callable[[Any, Any], float] | None = None) -> FloatArray:
     """Return the reward of every step: reward(a, o), the observation, or its field `reward`.
 
     >>> from bayescontrol import Record
@@ -89,7 +80,7 @@ def knows_means(world: Any) -> bool:
     return hasattr(world, "labels") and callable(getattr(world, "means", None))
 
 
-def _means(record: Run, world: Any, start: Any) -> tuple[FloatArray, FloatArray]:
+def _means(record: Record, world: Any, start: Any) -> tuple[FloatArray, FloatArray]:
     """Return max_j m_j(x_t) and m_{a_t}(x_t) for every step."""
     if not knows_means(world):
         raise MissingCapability(
@@ -107,7 +98,7 @@ def _means(record: Run, world: Any, start: Any) -> tuple[FloatArray, FloatArray]
     return means.max(1), means[np.arange(len(pulled)), pulled]
 
 
-def _mean_table(record: Run, world: Any, start: Any, arms: int) -> FloatArray:
+def _mean_table(record: Record, world: Any, start: Any, arms: int) -> FloatArray:
     """Return m_j(x_t) for every step t and every arm j."""
     steps = len(record.actions)
     contexts = world.contexts_of(record, start) if hasattr(world, "contexts_of") else None
@@ -121,7 +112,7 @@ def _mean_table(record: Run, world: Any, start: Any, arms: int) -> FloatArray:
     return np.concatenate(parts)
 
 
-def regret(record: Run, world: World, start: ArrayLike | None = None) -> FloatArray:
+def regret(record: Record, world: World, start: ArrayLike | None = None) -> FloatArray:
     """Return the cumulative regret R_t = Σ_{τ≤t} (max_j m_j(x_τ) - m_{a_τ}(x_τ)) of every step.
 
     `start` is the first context of the run. It is needed only for a world with contexts in which
@@ -136,7 +127,7 @@ def regret(record: Run, world: World, start: ArrayLike | None = None) -> FloatAr
     return np.asarray(np.cumsum(best - pulled))
 
 
-def best_share(record: Run, world: World, start: ArrayLike | None = None) -> FloatArray:
+def best_share(record: Record, world: World, start: ArrayLike | None = None) -> FloatArray:
     """Return 1 for each step in which the arm has the largest mean reward, else 0.
 
     The mean of the result is the share of the best arm. `start` is as in `regret`.

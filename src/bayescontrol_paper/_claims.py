@@ -22,7 +22,7 @@ the origin of its threshold. An experiment whose claims need a minimum number of
 
 import inspect
 import math
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Final, Literal, NamedTuple, TypeAlias
 
@@ -41,6 +41,8 @@ from bayescontrol.statistics.intervals import t_quantile
 Seed: TypeAlias = Annotated[int, Meta(ge=0, description="seed of all random numbers")]
 #: The cells of a row of a table.
 Row: TypeAlias = Sequence[str | float | int]
+#: A table without its title and note: the header, with cells separated by " | ", then the rows.
+Lines: TypeAlias = Iterator[Row]
 Runs: TypeAlias = Annotated[int, Meta(ge=1, description="number of replicas")]
 
 MINIMUM_RUNS: Final = "number of replicas; with fewer, chance could explain every claim"
@@ -125,27 +127,13 @@ def window_means(runs: FloatArray, width: int) -> FloatArray:
 class MeanTest(NamedTuple):
     """The largest deviation `z` of some means from their expected values, in standard errors.
 
-    Chance explains a deviation up to `allowed`; `means` is the number of means. The false-alarm
-    rate in the sentence is that of all claims of an experiment together.
+    `holds` is whether chance explains it. The false-alarm rate in the sentence is that of all
+    claims of an experiment together.
     """
 
     z: float
-    allowed: float
-    means: int
-
-    @property
-    def holds(self) -> bool:
-        """Whether chance explains the deviation."""
-        return self.z <= self.allowed
-
-    @property
-    def sentence(self) -> str:
-        """The result in words."""
-        worst = f", the worst of {self.means} means" if self.means > 1 else ""
-        return (
-            f"z = {self.z:.1f} standard errors off{worst}; up to {self.allowed:.1f} is chance "
-            "(false alarms: 1 in 1000)"
-        )
+    holds: bool
+    sentence: str
 
 
 class Pilot(NamedTuple):
@@ -231,9 +219,11 @@ def compare_means(runs: FloatArray, expected: FloatArray, false_alarm_rate: floa
     mean, error = mean_and_error(runs)
     gap = np.abs(mean - expected)
     with np.errstate(divide="ignore", invalid="ignore"):
-        z = np.where(gap <= _EQUAL_WITHIN, 0.0, gap / error)
+        z = float(np.where(gap <= _EQUAL_WITHIN, 0.0, gap / error).max())
     allowed = t_quantile(1 - false_alarm_rate / (2 * gap.size), len(runs) - 1)
-    return MeanTest(float(z.max()), float(allowed), int(gap.size))
+    worst = f", the worst of {gap.size} means" if gap.size > 1 else ""
+    chance = f"up to {allowed:.1f} is chance (false alarms: 1 in 1000)"
+    return MeanTest(z, z <= allowed, f"z = {z:.1f} standard errors off{worst}; {chance}")
 
 
 def clearly_positive(differences: FloatArray) -> bool:
@@ -442,9 +432,9 @@ def paragraphs(function: Callable[..., object], **values: object) -> list[str]:
 
 
 class Rows(NamedTuple):
-    """A table without its title and note; the cells of the header are separated by " | ".
+    """The same as `Lines`, with the values of names in the title and the note.
 
-    `values` are the values of names in the title and the note, besides settings and runs.
+    Settings and runs are always among the values.
     """
 
     header: str
@@ -462,7 +452,7 @@ class Scored:
 
     def __init__(
         self, claims: Callable[[Any, Columns], Iterable[Claim]],
-        *tables: Callable[[Any, Columns], Rows], fewest: int = 1,
+        *tables: Callable[[Any, Columns], Rows | Lines], fewest: int = 1,
     ) -> None:  # fmt: skip
         self.claims, self.tables, self.fewest = claims, tables, fewest
 
@@ -470,7 +460,11 @@ class Scored:
         """Make the claims and the tables."""
         tables, runs = [], len(next(iter(columns.values())))
         for make in self.tables:
-            header, rows, values, paper = make(settings, columns)
+            content = make(settings, columns)
+            if not isinstance(content, Rows):
+                first, *others = content
+                content = Rows(str(first), others)
+            header, rows, values, paper = content
             # A docstring has at most two paragraphs: the title, and possibly a note.
             title, *note = paragraphs(make, settings=settings, runs=runs, **values)
             tables.append(table(title, header, rows, "".join(note), paper))
@@ -487,12 +481,11 @@ def table(title: str, header: str, rows: Iterable[Row], note: str = "", paper: i
     return Table(title, tuple(header.split(" | ")), tuple(map(tuple, rows)), note, paper)
 
 
-def class_rows(header: str, classes: Mapping[str, tuple[TabularModes, int, str]]) -> Rows:
+def class_rows(header: str, classes: Mapping[str, tuple[TabularModes, int, str]]) -> Lines:
     """List classes of modes: number of modes, the true one, and what the class is about.
 
     `classes` has (modes, number of the true mode, description) by name.
     """
-    rows = []
+    yield header
     for name, (modes, true, about) in classes.items():
-        rows.append((name, len(modes), modes.name(true), about))
-    return Rows(header, rows)
+        yield name, len(modes), modes.name(true), about

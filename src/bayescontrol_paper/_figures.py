@@ -17,7 +17,7 @@ ending `_figure`, is the name of the figure.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, NamedTuple, get_args
 
 import numpy as np
 
@@ -85,16 +85,14 @@ def share_of_runs(label: str, x: Any, hits: Any, z: float = 2.0, **style: Any) -
     return Series(label, x, count / len(hits), low, high, **style)
 
 
-def mean_of_runs(
-    label: str, x: Any, runs: FloatArray, method: Literal["linear", "inverted_cdf"], **style: Any
-) -> Series:
+def mean_of_runs(label: str, x: Any, runs: FloatArray, **style: Any) -> Series:
     """Make a series of the mean over the runs, with a band that contains 90 % of them.
 
-    `method` is that of `np.quantile`: "inverted_cdf" takes the value of a run, "linear" may
-    interpolate.
+    A mean outside the 90 % widens the band: a few runs may move it a lot.
     """
-    low, high = np.quantile(runs, (0.05, 0.95), axis=0, method=method)
-    return Series(label, x, runs.mean(axis=0), low, high, **style)
+    mean = runs.mean(axis=0)
+    low, high = np.quantile(runs, (0.05, 0.95), axis=0, method="inverted_cdf")
+    return Series(label, x, mean, np.minimum(low, mean), np.maximum(high, mean), **style)
 
 
 def sorted_runs(values: Mapping[str, FloatArray], title: str, ylabel: str, **axes: Any) -> Panel:

@@ -383,20 +383,18 @@ def lookahead_cost(settings: Settings, pulls: int | None = None) -> float:
     return float((unlimited.nu - limited.nu)[: (n + 1) * (n + 2) // 2].max())
 
 
-def _indices_table(settings: Settings, columns: Columns) -> claims.Rows:
+def _indices_table(settings: Settings, columns: Columns) -> claims.Lines:
     """Gittins indices, discount {settings.discount:g}, up to {settings.lookahead:,} pulls
 
     seconds of one core, measured while scoring, with compiled kernels; the paper: several hours
     """
-    rows = []
+    yield "table | look-ahead | indices | certified error | seconds | too low by up to"
     for lookahead in (settings.lookahead, None):
         table, seconds = timed(settings, lookahead)
         name = GITTINS if lookahead else CONVERGED
         range_text = f"{lookahead:,} pulls" if lookahead else "unlimited"
         cost = f"{lookahead_cost(settings):.1e}" if lookahead else ""
-        rows.append((name, range_text, table.states, f"{table.error:.1e}", f"{seconds:.2g}", cost))
-    header = "table | look-ahead | indices | certified error | seconds | too low by up to"
-    return claims.Rows(header, rows)
+        yield name, range_text, table.states, f"{table.error:.1e}", f"{seconds:.2g}", cost
 
 
 def _rewards_table(settings: Settings, columns: Columns) -> claims.Rows:

@@ -356,15 +356,14 @@ def _si_plants_table(settings: Settings, columns: Columns) -> claims.Rows:
     return claims.Rows(f"{header} | steps until the scale was known, median", rows, measured)
 
 
-def _times_table(settings: Settings, columns: Columns) -> claims.Rows:
+def _times_table(settings: Settings, columns: Columns) -> claims.Lines:
     """Steps to distinguish two plants
 
     until the true plant, whose controller is in charge, is 99 times as probable
     """
-    rows = []
+    yield "bank | predicted | simulated"
     for bank, simulated in Results(columns).times.items():
-        rows.append((bank, f"{predicted_times()[bank]:.1f}", claims.format_mean(simulated)))
-    return claims.Rows("bank | predicted | simulated", rows)
+        yield bank, f"{predicted_times()[bank]:.1f}", claims.format_mean(simulated)
 
 
 def _cost_figure(settings: Settings, columns: Columns) -> Figure:

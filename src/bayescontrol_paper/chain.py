@@ -41,7 +41,7 @@ from bayescontrol.plot.chart import Marker, Panel, Series
 from bayescontrol.plot.runs import line_dash
 from bayescontrol.report.tables import with_error
 from bayescontrol.schedules import Every, Geometric, Schedule, doubling, every_step
-from bayescontrol_paper._claims import Row, Rows, Runs, Scored, Size, by_name, equality
+from bayescontrol_paper._claims import Lines, Row, Rows, Runs, Scored, Size, by_name, equality
 from bayescontrol_paper._figures import Figure, Figures, share_of_runs
 
 #: The rule as printed in the paper.
@@ -397,7 +397,7 @@ def _slowest(time: FloatArray, agent: str, k: int) -> float:
     return float(time[:, AGENTS.index(agent), k - 1].max())
 
 
-def _times_table(settings: Settings, columns: Columns) -> Rows:
+def _times_table(settings: Settings, columns: Columns) -> Lines:
     """Steps to identification of a k-step chain
 
     exact means; simulated: mean of {settings.runs} runs and its standard error
@@ -410,11 +410,9 @@ def _times_table(settings: Settings, columns: Columns) -> Rows:
         error = exact(RULE, k).sd / math.sqrt(settings.runs)
         return with_error(float(columns["time"][:, 0, k - 1].mean()), error)
 
-    rows: list[Row] = [
-        (k, exact(RULE, k).mean, simulation(k), *(exact(name, k).mean for name in AGENTS[1:]))
-        for k in range(1, settings.k_max + 1)
-    ]
-    return Rows(f"k | every step | simulated | {' | '.join(AGENTS[1:])}", rows)
+    yield f"k | every step | simulated | {' | '.join(AGENTS[1:])}"
+    for k in range(1, settings.k_max + 1):
+        yield k, exact(RULE, k).mean, simulation(k), *(exact(name, k).mean for name in AGENTS[1:])
 
 
 def _growing_times_table(settings: Settings, columns: Columns) -> Rows:

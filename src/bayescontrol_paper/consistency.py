@@ -31,11 +31,11 @@ from bayescontrol import TabularModes, interact
 from bayescontrol.convergence import Verdict, check, core, divergences
 from bayescontrol.finite.examples import consistency_diagram, consistency_repaired
 from bayescontrol.lab import Claim, Columns, Experiment
-from bayescontrol.plot.chart import Panel, Place, Series
+from bayescontrol.plot.chart import Panel, Place
 from bayescontrol.plot.runs import line_dash
 from bayescontrol_paper import _claims as claims
 from bayescontrol_paper import _diagrams as diagrams
-from bayescontrol_paper._figures import Figure, Figures
+from bayescontrol_paper._figures import Figure, Figures, mean_of_runs
 from bayescontrol_paper.core import rate
 
 #: With fewer runs no claims are made.
@@ -190,7 +190,7 @@ def _repaired_claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
     )  # fmt: skip
 
 
-def _classes_table(settings: Settings, columns: Columns) -> claims.Rows:
+def _classes_table(settings: Settings, columns: Columns) -> claims.Lines:
     """Three classes, m1 true, after {settings.steps} steps
 
     Original: the modes have different policies for region A, where both predict the same;
@@ -199,15 +199,13 @@ def _classes_table(settings: Settings, columns: Columns) -> claims.Rows:
     of m1, 0 to 1. Wrong actions: share of all steps with an action that m1 never takes there. One
     number if all runs agree.
     """
-    rows = []
+    yield "class | the agent | why: m1 against m2 | P(m1) | distance | wrong actions"
     for k, name in enumerate(NAMES):
         verdict = check(_modes_of(settings, name))
         weight, distance = (columns[column][:, k, -1] for column in ("weight", "distance"))
         means = weight, distance, columns["strange"][:, k].mean(axis=1)
         why = verdict.pairs[TRUE].reason.value
-        rows.append((name, _outcome_text(verdict), why, *map(claims.format_mean, means)))
-    header = "class | the agent | why: m1 against m2 | P(m1) | distance | wrong actions"
-    return claims.Rows(header, rows)
+        yield name, _outcome_text(verdict), why, *map(claims.format_mean, means)
 
 
 _PLACES: Final[diagrams.Places] = {
@@ -258,18 +256,12 @@ def _settling_figure(settings: Settings, columns: Columns) -> Figure:
 
 
 def _panel(title: str, ylabel: str, values: Any, legend: Place) -> Panel:
-    """Draw values[run, class, t] of the three classes: means, and 90 % of the runs.
-
-    A mean outside the 90 % widens the band: a few runs may move it a lot.
-    """
+    """Draw values[run, class, t] of the three classes: means, and 90 % of the runs."""
     t = np.arange(values.shape[-1])
-    series = []
     # In (b) the first two lines coincide; the dashes of the second show both.
-    for k, name in enumerate(NAMES):
-        mean = values[:, k].mean(axis=0)
-        low, high = np.quantile(values[:, k], (0.05, 0.95), axis=0)
-        low, high = np.minimum(low, mean), np.maximum(high, mean)
-        series.append(Series(name, t, mean, low, high, dash=line_dash(k)))
+    series = [
+        mean_of_runs(name, t, values[:, k], dash=line_dash(k)) for k, name in enumerate(NAMES)
+    ]
     return Panel(title, "step t", ylabel, series, ylim=(-0.03, 1.03), legend=legend)
 
 

@@ -174,7 +174,7 @@ def chain_distance(t: IntArray) -> FloatArray:
     return np.asarray(0.5 * (1.0 - identified[t - 1]))
 
 
-def _classes_table(settings: Settings, columns: Columns) -> claims.Rows:
+def _classes_table(settings: Settings, columns: Columns) -> claims.Lines:
     """Six classes of modes
 
     A mode is a hypothesis about the world with a policy that suits it; one is true.
@@ -244,20 +244,18 @@ def _chain_claim(settings: Settings, columns: Columns) -> Claim:
     )  # fmt: skip
 
 
-def _distances_table(settings: Settings, columns: Columns) -> claims.Rows:
+def _distances_table(settings: Settings, columns: Columns) -> claims.Lines:
     """How far the agent is from acting as the true mode does
 
     Distance: total variation, 0 if the agent acts exactly as the true mode, 1 if the two never act
     alike. Last tenth: the largest distance in the last tenth of the steps, mean ± standard error
     over runs, one number if all agree; last column: the share of runs in which it is larger.
     """
-    rows = []
+    yield f"class | verdict | first step | last tenth | runs above {NEAR:g}"
     for name, case in cases().items():
         first, late = columns[name][:, 0], columns[f"{name} late"]
         verdict, share = WORDS[case.exact_outcome()], float((late > NEAR).mean())
-        rows.append((name, verdict, float(f"{first.mean():.3g}"), claims.format_mean(late), share))
-    header = f"class | verdict | first step | last tenth | runs above {NEAR:g}"
-    return claims.Rows(header, rows)
+        yield name, verdict, float(f"{first.mean():.3g}"), claims.format_mean(late), share
 
 
 def _convergence_figure(settings: Settings, columns: Columns) -> Figure:
@@ -279,7 +277,7 @@ def _panel(settings: Settings, columns: Columns, k: int, name: str) -> Panel:
     """Draw the distance in class number k, with the exact mean where it is known."""
     t, runs, outcome = times(settings), columns[name], cases()[name].exact_outcome()
     series = [
-        mean_of_runs("distance", t, runs, "inverted_cdf", colour="blue"),
+        mean_of_runs("distance", t, runs, colour="blue"),
         Series(f"runs above {NEAR:g}", t, (runs > NEAR).mean(0), colour="ink", dash="dot"),
     ]
     if name == "chain":

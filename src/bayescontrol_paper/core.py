@@ -307,7 +307,7 @@ def _rule_claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
     )  # fmt: skip
 
 
-def _mode_table(settings: Settings, columns: Columns) -> claims.Rows:
+def _mode_table(settings: Settings, columns: Columns) -> claims.Lines:
     """The three modes
 
     Mode m1 is the hypothesis H1 (the probability of a 1 in each region) with the policy P1; m2 and
@@ -317,15 +317,13 @@ def _mode_table(settings: Settings, columns: Columns) -> claims.Rows:
     names = modes().labels.situations
     # One state of each region stands for all; the action does not matter either.
     states = [[name[0] for name in names].index(region) for region in "AB"]
-    rows = []
+    yield "mode | P(1) in region A | P(1) in region B | its policy | its core"
     for m, note in enumerate(_POLICY_NOTES):
         p_one = (f"{modes().hypothesis[m, x, 0, 1]:g}" for x in states)
-        rows.append((modes().name(m), *p_one, f"P{m + 1}: {note}", _members(m)))
-    header = "mode | P(1) in region A | P(1) in region B | its policy | its core"
-    return claims.Rows(header, rows)
+        yield modes().name(m), *p_one, f"P{m + 1}: {note}", _members(m)
 
 
-def _rate_table(settings: Settings, columns: Columns) -> claims.Rows:
+def _rate_table(settings: Settings, columns: Columns) -> claims.Lines:
     """Evidence against H2 and H3 when H1 is true, in nats per step
 
     Evidence against H: ln P(o|H1)/P(o|H), summed over the observations. Simulated: {runs} runs of
@@ -340,22 +338,19 @@ def _rate_table(settings: Settings, columns: Columns) -> claims.Rows:
     ]
     for i, k in enumerate(SPELLS):
         acting.append((f"P1 for {k}, P2 for 1", spell_class(k), OTHERS[0], columns["spells"][:, i]))
-    rows = (
-        (who, f"H{m + 1}", rate(with_policy, TRUE, m),
-         float(_expected_at_end(with_policy, T)[m] / T), claims.format_mean(evidence / T))
-        for who, with_policy, m, evidence in acting
-    )  # fmt: skip
-    header = f"who acts | against | exact, in the long run | exact, {T} steps | simulated"
-    return claims.Rows(header, rows)
+    yield f"who acts | against | exact, in the long run | exact, {T} steps | simulated"
+    for who, acts, m, evidence in acting:
+        exact = rate(acts, TRUE, m), float(_expected_at_end(acts, T)[m] / T)
+        yield who, f"H{m + 1}", *exact, claims.format_mean(evidence / T)
 
 
-def _weight_table(settings: Settings, columns: Columns) -> claims.Rows:
+def _weight_table(settings: Settings, columns: Columns) -> claims.Lines:
     """The control rule: mean weights, and how often H2 is nearly refuted
 
     H1, H2, H3: posterior probabilities, mean ± standard error of {runs} runs. Last column: share of
     the runs in which H2 has less than 1 %.
     """
-    rows: list[tuple[str | float, ...]] = []
+    yield "modes are | step | H1 | H2 | H3 | H2 below 1 %"
     for name, last in (("weights", settings.steps), ("held", settings.held_steps)):
         v = columns[name]
         who = "drawn at every step" if name == "weights" else f"held for {HELD} steps"
@@ -363,8 +358,7 @@ def _weight_table(settings: Settings, columns: Columns) -> claims.Rows:
             if k < len(times(last)):  # else the run is shorter
                 share = float((v[:, k, 1] < _REFUTED_BELOW).mean())
                 simulated = (claims.format_mean(v[:, k, m]) for m in range(len(modes())))
-                rows.append((who, int(times(last)[k]), *simulated, f"{share:.1%}"))
-    return claims.Rows("modes are | step | H1 | H2 | H3 | H2 below 1 %", rows)
+                yield who, int(times(last)[k]), *simulated, f"{share:.1%}"
 
 
 _LOOKS: Final = look("blue"), look("vermillion", "dash"), look("green", "dashdot")
@@ -417,7 +411,7 @@ def _policy_panel(who: int, columns: Columns) -> Panel:
         against = f"against H{m + 1}"
         dotted: Any = {"colour": "ink", "dash": "dot", "in_legend": False, "group": against}
         series += [
-            mean_of_runs(against, t, d[:, :, j], "linear", **_LOOKS[m]),
+            mean_of_runs(against, t, d[:, :, j], **_LOOKS[m]),
             Series(f"{against}: exact mean", t, exact[:, m], **dotted),
         ]
     return Panel(

@@ -30,7 +30,7 @@ with the exact value. The false-alarm rate of all claims together is below 1e-3 
 runs; the margins are about five of the largest standard errors.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Annotated, Any, Final, NamedTuple, TypeAlias
@@ -48,17 +48,17 @@ from bayescontrol.plot.chart import Colour, Dash, Guide, Panel, Series
 from bayescontrol.record import Probe, Record, drawn_mode, posterior
 from bayescontrol.statistics import bernstein
 from bayescontrol.systems import AgentSystem
-from bayescontrol_paper._claims import ROUNDING, Rows, Runs, Scored, Size, equality, mean_with_error
+from bayescontrol_paper import _claims as claims
 from bayescontrol_paper._figures import Figure, Figures, look, share_of_runs
 
 AGENTS: Final[Mapping[str, type[Any]]] = {"naive": NaiveMixture, "causal": ControlRule}
 
 
 @dataclass(frozen=True)
-class Settings(Size):
+class Settings(claims.Size):
     """Size of the experiment, and r = P(a box shows what it contains)."""
 
-    runs: Runs = 1000
+    runs: claims.Runs = 1000
     steps: Annotated[int, Meta(ge=1, description="steps in a replica")] = 40
     reliability: Annotated[float, Meta(gt=0.5, lt=1, description="P(a box tells the truth)")] = 0.8
 
@@ -125,9 +125,6 @@ HORIZON: Final = 6
 #: The values of δ in Ville's bound.
 DELTAS: Final = (0.5, 0.2, 0.1, 0.05, 0.01)
 
-#: The agent, P(m*, history) and the lowest P(m* | ·) / P(m*) so far; both arrays by m*.
-Node: TypeAlias = tuple[Any, FloatArray, FloatArray]
-
 
 @dataclass(frozen=True, eq=False)
 class Exact:
@@ -155,9 +152,7 @@ class Exact:
         }
 
 
-def expectations(
-    process: Process, agent: str, horizon: int = HORIZON, deltas: Sequence[float] = DELTAS
-) -> Exact:
+def expectations(process: Process, agent: str, horizon: int = HORIZON) -> Exact:
     """Sum over all histories, weighted by P(m*, ao_≤t).
 
     After t steps the nodes are all histories of t steps that can occur.
@@ -167,9 +162,10 @@ def expectations(
     """
     modes, prior = process
     system = AgentSystem(process.agent(agent))
-    nodes: list[Node] = [(system.start(), prior, np.ones(len(prior)))]
+    # The agent, P(m*, history) and the lowest P(m* | ·) / P(m*) so far; both arrays by m*.
+    nodes: list[tuple[Any, ...]] = [(system.start(), prior, np.ones(len(prior)))]
 
-    def children(s: Any, p: FloatArray, low: FloatArray) -> Iterator[Node]:
+    def children(s: Any, p: FloatArray, low: FloatArray) -> Iterator[tuple[Any, ...]]:
         """Extend a history by one action and one observation in every possible way."""
         for a, p_a in system.action_probabilities(s).items():
             for o, p_o in modes.observation_probabilities(s.x, a).items() if p_a > 0.0 else ():
@@ -181,7 +177,7 @@ def expectations(
         parts = ((s.belief.posterior(), p, low) for s, p, low in nodes)
         v, p, low = (np.stack(part) for part in zip(*parts, strict=True))  # [history, mode]
         total = p.sum(1)  # P(history)
-        ville = [p[low < delta].sum() for delta in deltas]
+        ville = [p[low < delta].sum() for delta in DELTAS]
         rows.append((total @ v, (p * v).sum(), total @ (v * v).sum(1), ville))
         if t < horizon:
             nodes = [child for node in nodes for child in children(*node)]
@@ -266,25 +262,18 @@ def all_trajectories(settings: Settings, columns: Columns) -> AllTrajectories:
     return trajectories
 
 
-def margin(variance: ArrayLike, runs: int, tests: int) -> FloatArray:
-    """Return ε of Bernstein's inequality: how far a mean over the runs may deviate by chance.
-
-    FALSE_ALARMS is split equally among all families and the `tests` of a family (Bonferroni).
-
-    >>> print(f"{margin(0.25, runs=1000, tests=1):.4f}")
-    0.0745
-    """
-    return bernstein(variance, runs, FALSE_ALARMS / (_FAMILIES * tests))
-
-
 def margin_ratio(gap: FloatArray, variance: FloatArray, runs: int) -> float:
     """Return the largest gap as a multiple of its margin; above 1, chance does not explain it.
+
+    The margin is ε of Bernstein's inequality. FALSE_ALARMS is split equally among all families and
+    the tests of a family (Bonferroni).
 
     >>> some = np.array([0.25, 0.25])
     >>> [round(margin_ratio(np.array([0.0, gap]), some, runs=1000), 2) for gap in (0.02, 0.1)]
     [0.26, 1.3]
     """
-    return float(np.max(gap / margin(variance, runs, gap.size)))
+    margin = bernstein(variance, runs, FALSE_ALARMS / (_FAMILIES * gap.size))
+    return float(np.max(gap / margin))
 
 
 class Identity(NamedTuple):
@@ -350,7 +339,7 @@ def _prize_claims(settings: Settings) -> Iterator[Claim]:
     ):
         yield Claim(
             name, text, source="ours", expected=expected, ours=ours,
-            holds=abs(ours - expected) <= ROUNDING, exact=True,
+            holds=abs(ours - expected) <= claims.ROUNDING, exact=True,
         )  # fmt: skip
 
 
@@ -363,11 +352,11 @@ def _holds_claim(identity: Identity, settings: Settings, runs: AllTrajectories) 
     gap = _exact_gap(identity, settings, "causal")
     expected, ours, error = _shown_sides(identity, settings, runs, "causal")
     return Claim(
-        identity.name, identity.holds, source="ours",
-        expected=f"at most {expected:.4g}" if identity.bound else expected, ours=ours, error=error,
-        holds=gap <= ROUNDING and max(ratios) <= 1.0, reason=f"exact deviation {max(gap, 0.0):.2g} "
-        f"up to step {HORIZON}; in simulation, up to step {settings.steps}, "
-        f"{max(0.0, *ratios):.2f} of the margin for chance", threshold_origin=_ORIGIN,
+        identity.name, identity.holds, source="ours", ours=ours, error=error,
+        expected=f"at most {expected:.4g}" if identity.bound else expected,
+        holds=gap <= claims.ROUNDING and max(ratios) <= 1.0, threshold_origin=_ORIGIN,
+        reason=f"exact deviation {max(gap, 0.0):.2g} up to step {HORIZON}; in simulation, up to "
+        f"step {settings.steps}, {max(0.0, *ratios):.2f} of the margin for chance",
     )  # fmt: skip
 
 
@@ -428,7 +417,7 @@ def _intervention_claims(settings: Settings, columns: Columns) -> Iterator[Claim
         agent: [int(columns[f"{name} {agent} changed"].sum()) for name in names] for agent in AGENTS
     }
     histories = len(names) * len(columns["prize truth"])
-    yield equality(
+    yield claims.equality(
         "intervention-law", "causal agent: other policies with the same hypotheses give the same "
         "posterior for the same history, bit for bit; histories that differ",
         expected=0, ours=sum(changed["causal"]), reason=f"{histories} histories of "
@@ -443,79 +432,68 @@ def _intervention_claims(settings: Settings, columns: Columns) -> Iterator[Claim
     )  # fmt: skip
 
 
-def _trust_table(settings: Settings, columns: Columns) -> Rows:
+def _trust_table(settings: Settings, columns: Columns) -> claims.Lines:
     """Trust in the mode just drawn, before the answer
 
     In prize or frog the drawn mode predicts that the prize is in the picked box.
     """
-    rows = []
+    last = f"step {settings.steps}"
+    yield f"process | agent | step 1, believed | {last}, believed | {last}, right"
     for (name, agent), runs in all_trajectories(settings, columns).items():
         believed = columns[f"{name} {agent} trust"]
-        cells = map(mean_with_error, (believed[:, 0], believed[:, -1], runs.matched[:, -1]))
-        rows.append((name, agent, *cells))
-    last = f"step {settings.steps}"
-    return Rows(f"process | agent | step 1, believed | {last}, believed | {last}, right", rows)
+        cells = map(claims.mean_with_error, (believed[:, 0], believed[:, -1], runs.matched[:, -1]))
+        yield name, agent, *cells
 
 
-def _mean_table(settings: Settings, columns: Columns) -> Rows:
+def _mean_table(settings: Settings, columns: Columns) -> claims.Lines:
     """E[posterior], m* drawn from the prior
 
     In prize or frog the naive agent keeps the prior only by symmetry.
     """
-    rows: list[tuple[str | float, ...]] = []
+    exact_at, simulated_at = f"exact, step {HORIZON}", f"simulated, step {settings.steps}"
+    yield f"process | agent | mode | prior | {exact_at} | {simulated_at}"
     for (name, agent), runs in all_trajectories(settings, columns).items():
         process = processes(settings.reliability)[name]
         exact = exact_expectations(settings.reliability)[name, agent]
-        for m, p in enumerate(process.prior):
-            simulated = mean_with_error(runs.posterior[:, -1, m])
-            row = process.modes[m].name, float(p), float(exact.mean[-1, m]), simulated
-            rows.append((name, agent, *row))
-    header = f"mode | prior | exact, step {HORIZON} | simulated, step {settings.steps}"
-    return Rows(f"process | agent | {header}", rows)
+        for m, p in enumerate(process.prior.tolist()):
+            simulated = claims.mean_with_error(runs.posterior[:, -1, m])
+            yield name, agent, process.modes[m].name, p, float(exact.mean[-1, m]), simulated
 
 
-def _match_table(settings: Settings, columns: Columns) -> Rows:
+def _match_table(settings: Settings, columns: Columns) -> claims.Lines:
     """Match, P(drawn mode = m*) against E[Σ posterior²]"""
-    rows: list[tuple[str | float, ...]] = []
+    times = (f"exact, step {HORIZON}", f"step {settings.steps}")
+    yield " | ".join(["process | agent", *(f"P, {t} | E, {t}" for t in times)])
     for (name, agent), runs in all_trajectories(settings, columns).items():
         exact = exact_expectations(settings.reliability)[name, agent]
-        simulated = map(mean_with_error, (runs.matched[:, -1], runs.squares[:, -1]))
-        rows.append((name, agent, float(exact.match[-1]), float(exact.squares[-1]), *simulated))
-    times = (f"exact, step {HORIZON}", f"step {settings.steps}")
-    header = " | ".join(f"P, {t} | E, {t}" for t in times)
-    return Rows(f"process | agent | {header}", rows)
+        simulated = map(claims.mean_with_error, (runs.matched[:, -1], runs.squares[:, -1]))
+        yield name, agent, float(exact.match[-1]), float(exact.squares[-1]), *simulated
 
 
-def _ville_table(settings: Settings, columns: Columns) -> Rows:
+def _ville_table(settings: Settings, columns: Columns) -> claims.Lines:
     """Ville's bound, P(posterior(m*) < δ prior(m*) at some t) against δ"""
     exact = exact_expectations(settings.reliability)
-    rows: list[tuple[str | float, ...]] = [
-        (name, agent, delta, float(exact[name, agent].ville[-1, k]),
-         mean_with_error(runs.lowest[:, -1] < delta))
-        for (name, agent), runs in all_trajectories(settings, columns).items()
-        for k, delta in enumerate(DELTAS)
-    ]  # fmt: skip
-    header = f"δ | exact, step {HORIZON} | simulated, to step {settings.steps}"
-    return Rows(f"process | agent | {header}", rows)
+    yield f"process | agent | δ | exact, step {HORIZON} | simulated, to step {settings.steps}"
+    for (name, agent), runs in all_trajectories(settings, columns).items():
+        for delta, share in zip(DELTAS, exact[name, agent].ville[-1].tolist(), strict=True):
+            yield name, agent, delta, share, claims.mean_with_error(runs.lowest[:, -1] < delta)
 
 
-def _bits_table(settings: Settings, columns: Columns) -> Rows:
+def _bits_table(settings: Settings, columns: Columns) -> claims.Lines:
     """Delusion in bits, on the records of either agent
 
     Conditioned on single actions, then on all of them. Contradictions: runs in which no mode
     explains all actions; their infinite bits are left out of the mean.
     """
-    rows = []
+    to, last = f"summed to step {settings.steps}", f"all actions, step {settings.steps}"
+    yield f"process | agent | step 1 | {to} | {last} | contradictions"
     for name, agent in exact_expectations(settings.reliability):
         step, total = (columns[f"{name} {agent} {kind} bits"] for kind in ("step", "total"))
         finite_bits = total[np.isfinite(total[:, -1]), -1]
-        total_text = mean_with_error(finite_bits) if finite_bits.size else "none finite"
+        total_text = claims.mean_with_error(finite_bits) if finite_bits.size else "none finite"
         contradicted = f"{np.isinf(total[:, -1]).mean():.1%}"
-        step_text = mean_with_error(step[:, 0]), mean_with_error(step.sum(1))
-        rows.append((name, agent, *step_text, total_text, contradicted))
-    last = f"step {settings.steps}"
-    header = f"step 1 | summed to {last} | all actions, {last} | contradictions"
-    return Rows(f"process | agent | {header}", rows)
+        step_text = claims.mean_with_error(step[:, 0]), claims.mean_with_error(step.sum(1))
+        yield name, agent, *step_text, total_text, contradicted
 
 
 _AGENT_COLOURS: Final[Mapping[str, Colour]] = {"naive": "vermillion", "causal": "blue"}
@@ -538,9 +516,6 @@ def _delusion_figure(settings: Settings, columns: Columns) -> Figure:
     runs = all_trajectories(settings, columns)
     beliefs = [_trust_panel(columns, runs), _mean_panel(settings, runs)]
     return Figure([*beliefs, _bits_panel(columns), _ville_panel(runs)])
-
-
-# -- panels ------------------------------------------------------------------------------------
 
 
 def _trust_panel(columns: Columns, runs: AllTrajectories) -> Panel:
@@ -609,6 +584,6 @@ def _ville_panel(runs: AllTrajectories) -> Panel:
 experiment: Final = Experiment(
     "delusion", "an agent that takes its own actions for evidence, against the control rule",
     Settings, quick=Settings(runs=600), full=Settings(runs=10_000, steps=100), run=run,
-    score=Scored(_claims, _trust_table, _mean_table, _match_table, _ville_table, _bits_table),
-    figures=Figures(_delusion_figure),
+    score=claims.Scored(_claims, _trust_table, _mean_table, _match_table, _ville_table,
+                        _bits_table), figures=Figures(_delusion_figure),
 )  # fmt: skip

@@ -305,19 +305,17 @@ def _mode_table(settings: Settings, columns: Columns) -> claims.Rows:
     return claims.Rows(header, rows, {"levers": ", ".join(levers)})
 
 
-def _rate_table(settings: Settings, columns: Columns) -> claims.Rows:
+def _rate_table(settings: Settings, columns: Columns) -> claims.Lines:
     """Growth rate of the evidence d(m*‖m) against each mode, in nats per step, by who acts
 
     d(m*‖m) is the sum of ln P(o|m*)/P(o|m) over the observations. Simulated: second halves of
     {runs} runs, mean ± standard error; one number if all runs agree.
     """
     growth = _growth(settings, columns)
-    rows = (
-        (MODES[policy], *(rate(policy, m) for m in _OTHERS), claims.format_mean(growth[:, k]))
-        for k, policy in enumerate(POLICIES)
-    )
     exact = " | ".join(f"{MODES[m]}, exact" for m in _OTHERS)
-    return claims.Rows(f"who acts | {exact} | {MODES[SHOWN]}, simulated", rows)
+    yield f"who acts | {exact} | {MODES[SHOWN]}, simulated"
+    for k, policy in enumerate(POLICIES):
+        yield MODES[policy], *(rate(policy, m) for m in _OTHERS), claims.format_mean(growth[:, k])
 
 
 _DASHES: Final[tuple[Dash, ...]] = ("solid", "dash", "dot")

@@ -88,6 +88,7 @@ def levers() -> TabularModes:
     return TabularModes(np.where(good, 0.9, 0.05)[:, None], np.stack([1.0 - wins, wins], axis=-1))
 
 
+@cache
 def naive(modes: TabularModes) -> TabularModes:
     """Multiply the likelihoods by P(a | m, x), for an agent that learns from its own actions.
 
@@ -147,21 +148,14 @@ def times(settings: Settings) -> IntArray:
     return np.unique(np.linspace(0, settings.steps, 51).round().astype(np.int64))
 
 
-@cache
-def _learned_modes(world: str, agent: str) -> TabularModes:
-    """Return the modes over which the agent of that name learns."""
-    modes = worlds()[world].modes
-    return naive(modes) if agent == "naive" else modes
-
-
 def run(settings: Settings, i: int) -> Columns:
     """Record the posterior of m* and its lowest value so far, divided by P(m*), at `times`."""
     columns = {}
     at, seed, steps = times(settings), settings.seed, settings.steps
-    for name, agent in product(worlds(), AGENTS):
-        modes, true = _learned_modes(name, agent), worlds()[name].true
+    for (name, (modes, true, *_)), agent in product(worlds().items(), AGENTS):
+        learned = naive(modes) if agent == "naive" else modes
         # One run, number i; only posteriors are needed, no divergences.
-        found = simulate_divergences(modes, true, steps, 1, seed, at=at, against=[], first=i)
+        found = simulate_divergences(learned, true, steps, 1, seed, at=at, against=[], first=i)
         columns[f"{name} {agent} low"] = found.low[0]
         columns[f"{name} {agent} posterior"] = found.posterior[0, :, true] / modes.prior[true]
     return columns
@@ -199,7 +193,7 @@ def floor(low: FloatArray, delta: float) -> float:
     return float(np.sort(low)[int(np.floor(delta * len(low) + 1e-9))])
 
 
-def _world_table(settings: Settings, columns: Columns) -> claims.Rows:
+def _world_table(settings: Settings, columns: Columns) -> claims.Lines:
     """Three worlds
 
     A mode is a hypothesis with its policy; all have the same prior. The rule learns from its

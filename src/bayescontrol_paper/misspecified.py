@@ -47,7 +47,7 @@ from bayescontrol.convergence.core import World, mean_rates
 from bayescontrol.errors import counted
 from bayescontrol.finite.tabular import Labels, TabularModes
 from bayescontrol.interaction import interact
-from bayescontrol.lab import Claim, Columns, Experiment, wilson
+from bayescontrol.lab import Claim, Columns, Experiment
 from bayescontrol.plot.chart import Guide, Panel, Series
 from bayescontrol.plot.legend import COLOUR_MARKERS
 from bayescontrol.report.tables import with_error
@@ -206,9 +206,9 @@ def detectable(settings: Settings) -> list[int]:
     return [k for k in worn if settings.steps * distances()[WORLDS[k]] >= needed]
 
 
-def _alarm_shares(columns: Columns) -> FloatArray:
-    """Return the share of runs with an alarm, for each world."""
-    return np.asarray(np.isfinite(columns["step"]).mean(axis=0), np.float64)
+def _alarm_share(columns: Columns, k: int) -> tuple[float, float]:
+    """Return the share of runs with an alarm in world number k, and its error."""
+    return claims.share_and_error(np.isfinite(columns["step"][:, k]))
 
 
 def _slack(p: float, runs: int) -> float:
@@ -216,22 +216,16 @@ def _slack(p: float, runs: int) -> float:
     return 3.0 * math.sqrt(p * (1.0 - p) / runs) + 1.0 / runs
 
 
-def _share_error(share: float, runs: int) -> float:
-    """Return half of Wilson's interval at z = 1, which is positive even if all runs agree."""
-    low, high = wilson(round(share * runs), runs, z=1.0)
-    return float(high - low) / 2.0
-
-
 def _claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
     """Make the claims inside the class, and those outside it for which the steps suffice."""
-    n, delta, shares = settings.runs, settings.delta, _alarm_shares(columns)
+    n, delta = settings.runs, settings.delta
     # The cost of resting, per step.
     cost = columns["blind"] - columns["guarded"]
-    share = float(shares[: len(INSIDE)].max())
+    share, share_error = max(_alarm_share(columns, k) for k in range(len(INSIDE)))
     yield Claim(
         "false-alarms", f"under every mode the alarm is raised by step {settings.steps} in at most "
         "a share δ of the runs; here the worst mode",
-        source="ours", expected=f"at most {delta:g}", ours=share, error=_share_error(share, n),
+        source="ours", expected=f"at most {delta:g}", ours=share, error=share_error,
         holds=share <= delta + _slack(delta, n), reason="by Ville's inequality, even if it is "
         f"checked after every step; chance explains up to {delta + _slack(delta, n):.2g}",
         threshold_origin="theory: Ville's inequality, three standard errors and one run",
@@ -249,11 +243,11 @@ def _claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
     # The claim about streaks is weaker than power: half of what learning takes is enough.
     needed = _LEARNING_NATS / 2 + math.log(1 / delta)
     if settings.steps * distances()["streaks"] >= needed:
-        share = float(shares[_STREAKS_WORLD])
+        share, share_error = _alarm_share(columns, _STREAKS_WORLD)
         yield Claim(
             "streaks-found", "losses in streaks are detected, though every lever wins and loses as "
             f"often as its mode predicts; share of alarms by step {settings.steps}",
-            source="ours", expected=f"above {delta:g}", ours=share, error=_share_error(share, n),
+            source="ours", expected=f"above {delta:g}", ours=share, error=share_error,
             holds=share > delta + 3.0 * math.sqrt(delta * (1.0 - delta) / n),
             reason="the alarm shows that the modes are wrong, not that they do harm: here resting "
             f"costs {_mean_and_error(cost[:, _STREAKS_WORLD])[0]:.2g} per step",
@@ -265,12 +259,12 @@ def _outside_claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
     """Make the claims about power, delay and the gain from resting, in the detectable worlds."""
     n, found = settings.runs, detectable(settings)
     names = ", ".join(WORLDS[k] for k in found)
-    share = float(_alarm_shares(columns)[found].min())
+    share, error = min(_alarm_share(columns, k) for k in found)
     yield Claim(
         "power", f"outside the class the alarm is raised by step {settings.steps}; here the worst "
         f"of {names}",
-        source="ours", expected=f"at least {_LEAST_POWER:g}", ours=share,
-        error=_share_error(share, n), holds=share >= _LEAST_POWER - _slack(_LEAST_POWER, n),
+        source="ours", expected=f"at least {_LEAST_POWER:g}", ours=share, error=error,
+        holds=share >= _LEAST_POWER - _slack(_LEAST_POWER, n),
         threshold_origin="pilot on seed 1000: all of 400 runs in each world; three standard errors "
         "and one run",
     )  # fmt: skip
@@ -316,14 +310,14 @@ def _mean_and_error(values: FloatArray) -> tuple[float, float]:
     return mean, error or 0.0
 
 
-def _world_table(settings: Settings, columns: Columns) -> claims.Rows:
+def _world_table(settings: Settings, columns: Columns) -> claims.Lines:
     """Eight machines
 
     A machine has three levers; a win pays 1, a miss 0, a loss costs 3. The first three are the
     modes: mode k predicts that lever k is good and the others poor (.2, .4, .4), and pulls it. In
     the others no mode predicts lever 0 correctly. Resting is always safe and earns 0.
     """
-    rows = []
+    yield "world | its good lever | P(win) | P(miss) | P(loss) | reward a pull"
     for k, world in enumerate(WORLDS):
         by_situation = all_worlds().hypothesis[k, :, k if world in INSIDE else 0]
         after_no_loss, after_loss = by_situation[0, 2], by_situation[1, 2]
@@ -331,12 +325,10 @@ def _world_table(settings: Settings, columns: Columns) -> claims.Rows:
         share = after_no_loss / (1.0 + after_no_loss - after_loss)
         probabilities = by_situation[0] + (by_situation[1] - by_situation[0]) * share
         win, miss, loss = (float(f"{p:.6g}") for p in probabilities)
-        rows.append((world, ABOUT[world], win, miss, loss, float(f"{probabilities @ REWARD:.3g}")))
-    header = "world | its good lever | P(win) | P(miss) | P(loss) | reward a pull"
-    return claims.Rows(header, rows)
+        yield world, ABOUT[world], win, miss, loss, float(f"{probabilities @ REWARD:.3g}")
 
 
-def _alarm_table(settings: Settings, columns: Columns) -> claims.Rows:
+def _alarm_table(settings: Settings, columns: Columns) -> claims.Lines:
     """Alarms by step {settings.steps} at δ = {settings.delta:g}, and what was earned per step
 
     δ: allowed rate of false alarms. D: distance of the world from the nearest mode, nats a step (0:
@@ -344,17 +336,15 @@ def _alarm_table(settings: Settings, columns: Columns) -> claims.Rows:
     columns: reward per step of an agent that ignores the alarm, and of one that pulls no lever
     after it.
     """
-    share, distance = _alarm_shares(columns), distances()
-    rows = []
+    header = "world | D | runs with an alarm | median step | ln(1/δ) / D"
+    yield f"{header} | ignores the alarm | rests after the alarm"
     for k, world in enumerate(WORLDS):
-        median_step, D = float(np.median(columns["step"][:, k])), distance[world]
-        alarms = with_error(float(share[k]), _share_error(float(share[k]), len(columns["step"])))
+        median_step, D = float(np.median(columns["step"][:, k])), distances()[world]
+        alarms = with_error(*_alarm_share(columns, k))
         median_text = f"{median_step:.0f}" if math.isfinite(median_step) else "none"
         least = f"{math.log(1.0 / settings.delta) / D:.1f}" if D else "never"
         earned = (claims.format_mean(columns[agent][:, k]) for agent in ("blind", "guarded"))
-        rows.append((world, f"{D:.4f}" if D else "0", alarms, median_text, least, *earned))
-    header = "world | D | runs with an alarm | median step | ln(1/δ) / D"
-    return claims.Rows(f"{header} | ignores the alarm | rests after the alarm", rows)
+        yield world, f"{D:.4f}" if D else "0", alarms, median_text, least, *earned
 
 
 _LOOKS: Final = {

@@ -234,7 +234,7 @@ def _entering_claims(columns: Columns) -> Iterator[Claim]:
     )  # fmt: skip
 
 
-def _share_table(settings: Settings, columns: Columns) -> claims.Rows:
+def _share_table(settings: Settings, columns: Columns) -> claims.Lines:
     """Share of the time in each state
 
     P1: always action a. P2: always action b. By turns: either, with probability 1/2 at every step.
@@ -242,12 +242,12 @@ def _share_table(settings: Settings, columns: Columns) -> claims.Rows:
     one number if all runs agree.
     """
     runs = _time_in_states(columns)
-    rows: list[list[float | str]] = [[name] for name in modes().labels.situations]
-    for x, row in enumerate(rows):
+    yield " | ".join(["state", *(f"{who}, exact | {who}, simulated" for who in POLICIES)])
+    for x, name in enumerate(modes().labels.situations):
+        row: list[str | float] = [name]
         for k, who in enumerate(POLICIES):
             row += [float(time_shares(who)[x]), claims.format_mean(runs[:, k, x])]
-    header = " | ".join(f"{who}, exact | {who}, simulated" for who in POLICIES)
-    return claims.Rows(f"state | {header}", rows)
+        yield row
 
 
 _LOOKS: Final[Mapping[str, tuple[Colour, Dash]]] = {

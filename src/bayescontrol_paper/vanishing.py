@@ -137,7 +137,7 @@ def exponents(settings: Settings, columns: Columns) -> FloatArray:
     return np.asarray(np.log(v[:, -1] / v[:, early]) / math.log(t[-1] / t[early]))
 
 
-def _class_table(settings: Settings, columns: Columns) -> claims.Rows:
+def _class_table(settings: Settings, columns: Columns) -> claims.Lines:
     """Three classes of modes
 
     The core of m*: the modes that its policy cannot tell from it.
@@ -231,7 +231,7 @@ def _rival_claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
     )  # fmt: skip
 
 
-def _weight_table(settings: Settings, columns: Columns) -> claims.Rows:
+def _weight_table(settings: Settings, columns: Columns) -> claims.Lines:
     """Posterior weights at the end, inside and outside the core
 
     Core: a mode is inside the core of the true mode m* if the policy of m* never produces
@@ -240,7 +240,7 @@ def _weight_table(settings: Settings, columns: Columns) -> claims.Rows:
     exact. Weights are quantiles over {runs} runs. (.8, .5) is a bandit whose arms win with
     probability .8 and .5.
     """
-    rows = []
+    yield "class | mode | core of m* | acts | median weight | 5 % to 95 % quantile"
     for name, true_mode in CLASSES.items():
         v = columns[f"{name} posterior"][:, -1]
         for m in np.delete(np.arange(len(class_of(name))), true_mode).tolist():
@@ -250,9 +250,7 @@ def _weight_table(settings: Settings, columns: Columns) -> claims.Rows:
             core_text = "inside" if found.in_core else "outside"
             acts_text = "differently" if found.act_differently else "alike"
             interval = low if low == high else f"{low} … {high}"
-            rows.append((name, class_of(name).name(m), core_text, acts_text, middle, interval))
-    header = "class | mode | core of m* | acts | median weight | 5 % to 95 % quantile"
-    return claims.Rows(header, rows)
+            yield name, class_of(name).name(m), core_text, acts_text, middle, interval
 
 
 #: The number of (.5, .5), which is outside the core.

@@ -73,7 +73,7 @@ def test_in_prize_or_frog_the_naive_agent_is_always_certain_and_half_the_time_ri
 @pytest.mark.parametrize("n", [1, 2, 7, 40, 500])
 def test_the_margin_has_the_stated_false_alarm_rate(p: float, n: int) -> None:
     """The exact binomial tails are below the share of 1e-3 for a single comparison."""
-    epsilon = float(paper.margin(p * (1 - p), n, tests=1))
+    epsilon = 1.0 / paper.margin_ratio(np.ones(1), np.array([p * (1 - p)]), n)
     beyond = math.fsum(
         math.comb(n, k) * p**k * (1 - p) ** (n - k)
         for k in range(n + 1)

@@ -95,12 +95,17 @@ def log_prediction(predictor: Any, x: Any, a: Any, o: Any) -> float:
     log_q = predictor.log_predict(x, a, o)
     if log_q is None:
         return math.nan
-    if not log_q < math.inf:  # NaN or +∞
+    _require_log_likelihood(log_q, o, predictor)
+    return float(log_q)
+
+
+def _require_log_likelihood(log_p: float, o: Any, hypothesis: Any) -> None:
+    """Raise `BadEvidence` if ln P(o) is NaN or +∞."""
+    if not log_p < math.inf:
         raise BadEvidence(
-            f"the log-likelihood of observation {o!r} under {predictor!r} is invalid: {log_q}; "
+            f"the log-likelihood of observation {o!r} under {hypothesis} is invalid: {log_p}; "
             "expected a number below infinity"
         )
-    return float(log_q)
 
 
 #: A probability may exceed 1 by this rounding error.
@@ -228,12 +233,9 @@ class WatchingAlarm(Saved):
                 "give one for each mode"
             )
         largest = float(log_p.max())
-        if not largest < math.inf:  # NaN or +∞
+        if not largest < math.inf:
             m = int(np.argmin(log_p < math.inf))
-            raise BadEvidence(
-                f"the log-likelihood of observation {o!r} under mode {m} is invalid: {log_p[m]}; "
-                "expected a number below infinity"
-            )
+            _require_log_likelihood(log_p[m], o, f"mode {m}")
         if largest > ROUNDING and getattr(self.predictor, "density", None) is False:
             m = int(log_p.argmax())
             raise BadEvidence(  # exp(710) would overflow

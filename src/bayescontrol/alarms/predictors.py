@@ -34,14 +34,7 @@ from typing import Any, ClassVar, Final, Protocol, TypeAlias
 import numpy as np
 
 from bayescontrol import kernels
-from bayescontrol._arrays import (
-    AnyArray,
-    ArrayLike,
-    Arrays,
-    FloatArray,
-    IntArray,
-    as_numbers,
-)
+from bayescontrol._arrays import AnyArray, ArrayLike, Arrays, FloatArray, IntArray, as_numbers
 from bayescontrol._support.saved import (
     Array,
     Copied,

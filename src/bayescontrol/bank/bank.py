@@ -15,14 +15,8 @@ import numpy as np
 from bayescontrol import kernels
 from bayescontrol._arrays import ArrayLike, FloatArray, as_integer, require_between
 from bayescontrol._mode_queries import as_mode_list, mode_index, require
-from bayescontrol.bank.plant_mode import (
-    FilterBank,
-    FilterMode,
-    PlantMode,
-    PlantWorld,
-    require_finite,
-)
-from bayescontrol.bank.state_space import as_constant, as_signal
+from bayescontrol.bank.plant_mode import FilterBank, FilterMode, PlantMode, PlantWorld
+from bayescontrol.bank.state_space import as_constant, as_signal, require_finite
 from bayescontrol.beliefs.finite import FiniteBelief, finite_belief
 from bayescontrol.beliefs.interacting import InteractingBelief
 from bayescontrol.beliefs.weights import OnImpossible

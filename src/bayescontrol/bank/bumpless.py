@@ -18,8 +18,8 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from bayescontrol._arrays import IntArray, as_integer
-from bayescontrol._support.saved import Array, Part, Plain, Saved, damaged, declare
-from bayescontrol.errors import IncompatibleState, MissingCapability
+from bayescontrol._support.saved import Array, Fixed, Part, Plain, Saved, damaged, declare
+from bayescontrol.errors import MissingCapability
 from bayescontrol.seeding import StreamLike
 
 
@@ -73,6 +73,7 @@ class Bumpless(WrappedAgent):
 
     format_name: ClassVar[str] = "Bumpless"
     saved_fields = declare(
+        Fixed("steps"),
         Part("agent/", "agent", in_place=True),
         Array("blend", lambda agent: agent._blend()),
         Plain("from", "_blend_start", "the input that is blended from"),
@@ -131,26 +132,21 @@ class Bumpless(WrappedAgent):
     # -- state ---------------------------------------------------------------------------------
 
     def _blend(self) -> IntArray:
-        """Return `steps`, the steps since the blend started and those of the mode in charge.
+        """Return the steps since the blend started and those of the mode in charge.
 
         Both are at most `steps`. The last number is 1 if the mode has not changed since the last
         action, otherwise 0.
         """
         unchanged = _is_same(self._acting_mode(), self._mode)
-        return np.array([self.steps, self._steps_since_change, self._steps_in_charge, unchanged])
+        return np.array([self._steps_since_change, self._steps_in_charge, unchanged])
 
     def _check_state(self, new: SimpleNamespace) -> None:
-        steps, since_change, in_charge, unchanged = new.blend.tolist()
-        if not (0 <= since_change <= steps and 1 <= in_charge <= steps):
+        since_change, in_charge, unchanged = new.blend.tolist()
+        if not (0 <= since_change <= self.steps and 1 <= in_charge <= self.steps):
             raise damaged(f"the array 'blend' is {new.blend}")
-        if steps != self.steps:
-            raise IncompatibleState(
-                f"saved with steps={steps}, this agent has steps={self.steps}: create it with the "
-                "same `steps`"
-            )
         inputs = {"the input before the change": new._blend_start, "the last input": new._last}
         for what, u in inputs.items():
-            if (u is not None or since_change < steps) and not _is_real(u):
+            if (u is not None or since_change < self.steps) and not _is_real(u):
                 raise damaged(f"{what} is {u!r}, expected real numbers")
         new._steps_since_change, new._steps_in_charge = since_change, in_charge
         new._mode = _UNCHANGED if unchanged else None

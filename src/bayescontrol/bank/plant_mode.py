@@ -29,10 +29,11 @@ from bayescontrol.bank.state_space import (
     as_signal,
     discretised,
     process_covariance,
+    require_finite,
     sampled,
+    signal_vector,
     unstable_modulus,
 )
-from bayescontrol.beliefs.interacting import mix_gaussians
 from bayescontrol.errors import (
     BadEvidence,
     BadSituation,
@@ -41,12 +42,11 @@ from bayescontrol.errors import (
     UnknownAction,
     counted,
 )
-from bayescontrol.lqr.matrices import LARGEST, as_limits, as_matrix, as_start, as_vector, riccati
+from bayescontrol.lqr.matrices import as_limits, as_matrix, as_start, as_vector, riccati
 from bayescontrol.protocols import MISSING, SituatedState
 from bayescontrol.seeding import StreamLike, require_stream
 from bayescontrol.simulators.mode import require_function
 
-_FLOAT = np.dtype(np.float64)
 #: Relative size of errors that are 0 up to rounding.
 NEAR = 1e-6
 #: Weight of "the state does not change" beside "the output is r", if both cannot hold.
@@ -193,7 +193,7 @@ class FilterMode(Filters):
 
     def as_input(self, a: object) -> FloatArray:
         """Return an input as an array of the right shape; its values are not checked."""
-        return _vector(a, self.signals.inputs, "the input")
+        return signal_vector(a, self.signals.inputs, "the input")
 
     def as_output(self, x: FloatArray, o: object) -> FloatArray:
         """Return an output as an array of the right shape; the last one in x if o is missing.
@@ -206,7 +206,7 @@ class FilterMode(Filters):
             raise BadEvidence(
                 "the output is None: if the sample was lost, pass bayescontrol.MISSING"
             )
-        return _vector(o, self.signals.outputs, "the output")
+        return signal_vector(o, self.signals.outputs, "the output")
 
     def log_likelihood(self, xs: SituatedState, a: Any, o: Any) -> float:
         """Return ln P(y | past, u), the density of the innovation."""
@@ -241,11 +241,9 @@ class FilterMode(Filters):
 
     def mix_states(self, states: Sequence[FloatArray], weights: FloatArray) -> FloatArray:
         """Return the state of a mixture, for `InteractingBelief`; all modes need the same x."""
-        n, at = self.states, 1 + 2 * self.signals.outputs
-        _, y, x, Sigma = np.split(np.array(states), [1, at, at + n], axis=1)  # see `start`
-        mean, covariance = mix_gaussians(x, Sigma.reshape(-1, n, n), weights)
-        # 0.0: a mixture is not stationary.
-        return np.concatenate([[0.0], weights @ y, mean, covariance.ravel()])
+        row, at = np.empty(states[0].size), 1 + 2 * self.signals.outputs
+        kernels.kalman.pool(np.array(states), weights, at, self.states, row)
+        return row
 
     def environment(self, start: ArrayLike | None = None, **signals: Any) -> "PlantWorld":
         """Return the world in which this model is the true plant; see `PlantWorld`."""
@@ -583,23 +581,6 @@ def stacked(each: Sequence[tuple[Any, ...]]) -> Any:
     parts = kernels.kalman.FilterModels(*map(np.array, zip(*each, strict=True)))
     last = {name: np.moveaxis(getattr(parts, name), 0, 2).copy() for name in ("F", "H", "W", "V")}
     return parts._replace(**last, Sigma=np.moveaxis(parts.Sigma, 0, 2).copy())
-
-
-def require_finite(is_finite: bool, u: FloatArray) -> None:
-    """Raise BadEvidence if the input is not finite."""
-    if not is_finite:
-        raise BadEvidence(f"the input is {u.tolist()}: it must be finite")
-
-
-def _vector(value: Any, size: int, what: str) -> FloatArray:
-    """Return a vector; a number is a vector of one. The values of an array are not checked."""
-    if type(value) is np.ndarray and value.shape == (size,) and value.dtype == _FLOAT:
-        return value
-    if size == 1 and type(value) is float and abs(value) <= LARGEST:  # the usual case, fast
-        return np.array([value])
-    if size == 1 and isinstance(value, float | int | np.number | np.ndarray) and not np.ndim(value):
-        value = np.array([value], np.float64)
-    return as_vector(value, size, what)
 
 
 def _action(answer: Any) -> Any:

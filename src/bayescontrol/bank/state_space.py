@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bayescontrol._arrays import ArrayLike, FloatArray, as_numbers, require_between
-from bayescontrol.errors import InvalidSystem, counted
-from bayescontrol.lqr.matrices import as_definite, as_matrix, as_square
+from bayescontrol.errors import BadEvidence, InvalidSystem, counted
+from bayescontrol.lqr.matrices import LARGEST, as_definite, as_matrix, as_square, as_vector
 
 
 class Loop(NamedTuple):
@@ -94,6 +94,7 @@ class PI:
         return np.asarray(loop.u + np.dot(self.kp, change) + np.dot(self.ki, error))
 
 
+_FLOAT = np.dtype(np.float64)
 #: Relative difference of two sampling periods that are still the same.
 SAME_PERIOD = 1e-9
 #: Eigenvalues with a modulus this near to 1 are on the stability limit.
@@ -237,3 +238,20 @@ def as_signal(signal: Any, size: int, what: str) -> Callable[[int], FloatArray]:
         return lambda k: as_constant(signal(k), size, what)
     constant = as_constant(signal, size, what)
     return lambda _: constant
+
+
+def signal_vector(value: Any, size: int, what: str) -> FloatArray:
+    """Return a vector; a number is a vector of one. The values of an array are not checked."""
+    if type(value) is np.ndarray and value.shape == (size,) and value.dtype == _FLOAT:
+        return value
+    if size == 1 and type(value) is float and abs(value) <= LARGEST:  # the usual case, fast
+        return np.array([value])
+    if size == 1 and isinstance(value, float | int | np.number | np.ndarray) and not np.ndim(value):
+        value = np.array([value], np.float64)
+    return as_vector(value, size, what)
+
+
+def require_finite(is_finite: bool, u: FloatArray) -> None:
+    """Raise BadEvidence if the input is not finite."""
+    if not is_finite:
+        raise BadEvidence(f"the input is {u.tolist()}: it must be finite")

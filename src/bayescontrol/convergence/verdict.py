@@ -231,14 +231,8 @@ def check(modes: object, *, tolerance: float = 1e-12) -> Verdict:
                 reason = Reason.OUTSIDE_CORE
             elif not agree[m]:
                 reason, deadlock = _check_inconsistent(world, m, reverse=found.get((m, true)))
-            found[true, m] = PairVerdict(
-                world,
-                m,
-                reason,
-                in_core=not outside[m],
-                consistent=bool(outside[m] or agree[m]),
-                deadlock=deadlock,
-            )
+            in_core, consistent = not outside[m], bool(outside[m] or agree[m])
+            found[true, m] = PairVerdict(world, m, reason, in_core, consistent, deadlock)
     return Verdict(tables, tuple(found.values()))
 
 

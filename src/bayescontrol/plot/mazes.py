@@ -11,9 +11,9 @@ import numpy as np
 
 from bayescontrol._arrays import FloatArray
 from bayescontrol.errors import MissingCapability, UnknownState
-from bayescontrol.metrics import Run
 from bayescontrol.plot import figures
 from bayescontrol.plot.chart import Colour, Heat, Panel, Region, Strokes, Word, arrows
+from bayescontrol.record import Record
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -28,7 +28,7 @@ _LONG: Final = 0.56
 _SHORT: Final = 0.5
 
 
-def maze(maze: "Maze", record: Run, ax: "Axes | None" = None) -> figures.Plot:
+def maze(maze: "Maze", record: Record, ax: "Axes | None" = None) -> figures.Plot:
     """Draw the share of the steps that a run spent in each cell, and the most frequent action.
 
     The state before the first step is not in the record, so its action is not counted.
