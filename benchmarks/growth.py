@@ -376,7 +376,8 @@ def cells(one: Growth) -> tuple[str, ...]:
     """Return the row of the table for one growth."""
     return (
         f"{one.quantity}, {one.sizes[0]:,} to {one.sizes[-1]:,}", one.name,
-        _time(one.seconds[0][0]), _time(one.seconds[-1][0]), f"{one.time:.2f}", f"{one.stated_time:g}",
+        _time(one.seconds[0][0]), _time(one.seconds[-1][0]),
+        f"{one.time:.2f}", f"{one.stated_time:g}",
         f"{_memory(one.bytes[0])} to {_memory(one.bytes[-1])}", f"{one.memory:.2f}",
         f"{one.stated_memory:g}",
     )  # fmt: skip
