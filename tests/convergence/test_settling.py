@@ -193,5 +193,5 @@ def test_a_list_of_modes_that_know_their_tables_needs_no_situation() -> None:
     "modes", [None, 3, "chain", object(), {"A": 1}, BernoulliBandit(2).agent()]
 )
 def test_an_object_that_is_not_a_class_of_modes_is_refused(modes: Any) -> None:
-    with pytest.raises(MissingCapability, match=r"list of modes|expected a list|sampled_check"):
+    with pytest.raises(MissingCapability, match=r"list of modes|not a list|sampled_check"):
         settling_times(modes, 0)

@@ -246,7 +246,7 @@ class Answers:
     [
         ([], InvalidTable, "list of modes is empty"),
         (3, MissingCapability, "neither a list of modes"),
-        ({"a": lever("a")}, MissingCapability, "a mapping, expected a list"),
+        ({"a": lever("a")}, MissingCapability, "a mapping, not a list"),
         ([NoPolicy()], MissingCapability, r"mode m0 lacks action_probabilities\(x\)"),
         ([Counter], MissingCapability, "is the class Counter: make an instance"),
         ([Answers({}, {0: 1.0})], InvalidTable, "the policy of mode odd in situation None is {}"),
