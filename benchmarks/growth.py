@@ -334,7 +334,9 @@ def bytes_of(build: Callable[[int], Call], size: int) -> int:
     """Return the peak of memory while the object is built and called once."""
     tracemalloc.start()
     try:
-        build(size)()
+        call = build(size)
+        gc.collect()  # empties Python's lists of free objects, whose reuse would not be counted
+        call()
         return tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
