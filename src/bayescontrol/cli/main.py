@@ -81,7 +81,7 @@ def main() -> None:
 
 @main.command("warm-up")
 def warm_up_() -> None:
-    """Compile the common kernels now, so that later runs start at once; about a minute."""
+    """Compile the common kernels now, so that later runs start at once; under a minute."""
     seconds = warm_up(lambda name: print_message(f"compiling: {name}"))
     print_message(f"The common kernels are compiled, after {seconds:.0f} s.")
 
