@@ -177,7 +177,7 @@ def _compile(kernel: F, **options: bool) -> F:
     """Apply `numba.njit`, with the cache folder of the kernel's module if there is one.
 
     A kernel is compiled once for Python and once for the kernels that call it. The second version,
-    without machine code of its own, takes a quarter of the time; most kernels need no other.
+    without machine code of its own, takes much less time; most kernels need no other.
     """
     folder = _module_folder(Path(inspect.getfile(kernel)))
     settings: dict[str, Any] = {"error_model": "numpy", "no_cfunc_wrapper": True, **options}
@@ -207,6 +207,8 @@ def is_first_compilation() -> bool:
         (cache_folder / f"announced-{sources.hexdigest()[:16]}").touch(0o600, exist_ok=False)
     except FileExistsError:
         return False
+    except OSError:  # the disk is full, for example
+        pass
     return True
 
 

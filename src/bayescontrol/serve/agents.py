@@ -153,7 +153,7 @@ class Commits:
 class ServedAgent:
     """A durable agent on an event loop: `act` and `observe` return once the event is on disk.
 
-    `own` commits the requests of this agent alone, `shared` those of all agents that allow it.
+    `single` commits the requests of this agent alone, `shared` those of all agents that allow it.
 
     >>> from bayescontrol import BernoulliBandit
     >>> async def visit():
@@ -169,10 +169,10 @@ class ServedAgent:
     """
 
     def __init__(
-        self, agent: DurableAgent, pools: Pools, own: Commits, shared: Commits | None = None
+        self, agent: DurableAgent, pools: Pools, single: Commits, shared: Commits | None = None
     ) -> None:
-        self.agent, self._pools, self._own = agent, pools, own
-        self._shared = own if shared is None else shared
+        self.agent, self._pools, self._single = agent, pools, single
+        self._shared = single if shared is None else shared
         #: The requests that wait for the next commit.
         self.waiting: deque[_Waiting] = deque()
         self._idle = asyncio.Event()  # set while no request waits or is being committed
@@ -257,7 +257,7 @@ class ServedAgent:
     def _schedule(self) -> None:
         """Include the waiting requests in the next commit."""
         is_slow = self.agent.compute_seconds > _SLOW
-        (self._own if is_slow else self._shared).schedule(self)
+        (self._single if is_slow else self._shared).schedule(self)
 
     def take_batch(self) -> list[_Waiting]:
         """Return the requests of the next commit; become idle if there are none."""
@@ -409,10 +409,10 @@ class ServedAgents:
             # Opening may replay a long log; creating does not.
             pool = self._pools.readers if new else self._pools.replayers
             agent = await _run(pool, self._open_agent, name, model, seed)
-            own = Commits(self._pools.writers, self.monitor, self._record_write)
+            single = Commits(self._pools.writers, self.monitor, self._record_write)
             shares = not self.store.shared and agent.model.name in KINDS
             shared = self._shared_commits if shares else None
-            self.open[name] = ServedAgent(agent, self._pools, own, shared)
+            self.open[name] = ServedAgent(agent, self._pools, single, shared)
             self.failed = [other for other in self.failed if other != name]
         except errors.DiskFull as error:
             self._record_write(error)
