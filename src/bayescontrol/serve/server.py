@@ -49,6 +49,9 @@ _MAX_LOGGED: Final = 400
 _FRAMES: Final = 6
 #: Seconds without a request before garbage is collected.
 _IDLE: Final = 1.0
+#: New objects from which Python collects young ones. By default it does so amid the requests of
+#: one commit, whose objects are still in use, so that it finds nothing.
+_YOUNG: Final = 50_000
 #: Seconds for which a computing thread may keep others waiting.
 _SWITCH_INTERVAL: Final = 1e-3
 
@@ -106,6 +109,8 @@ async def _collect(agents: ServedAgents, app: Middleware) -> None:
     # Numbers of requests that had arrived: a second ago, and at the last collection; -1 before.
     arrived = collected = -1
     frozen = 0  # the number of agents that were open when objects were last frozen, -1 for none
+    thresholds = gc.get_threshold()
+    gc.set_threshold(_YOUNG)
     try:
         while True:
             is_idle = app.started == arrived and not app.requests.used
@@ -119,6 +124,7 @@ async def _collect(agents: ServedAgents, app: Middleware) -> None:
             arrived = app.started
             await asyncio.sleep(_IDLE)
     finally:
+        gc.set_threshold(*thresholds)
         gc.unfreeze()
 
 
