@@ -348,18 +348,17 @@ def test_incomplete_bodies_use_bounded_memory() -> None:
 
 def test_a_quota_is_shared_and_given_back() -> None:
     quota = Quota(8, "things")
-    with quota.using("a") as take:
-        take(6)
-        with pytest.raises(Refused, match="this caller has reached its limit of 6 things"):
-            take(1)
-        with quota.using("b") as take_too:
-            take_too(2)
-            with pytest.raises(Refused, match="the server has reached its limit of 8 things"):
-                take_too(1)
-        assert quota.used == 6
-    with quota.using("a") as take:
-        take(6)
-    assert quota.used == 0
+    quota.add("a", 6)
+    with pytest.raises(Refused, match="this caller has reached its limit of 6 things"):
+        quota.add("a", 1)
+    quota.add("b", 2)
+    with pytest.raises(Refused, match="the server has reached its limit of 8 things"):
+        quota.add("b", 1)
+    quota.add("b", -2)
+    assert quota.used == 6
+    quota.add("a", -6)
+    quota.add("a", 6)
+    assert quota.used == 6
 
 
 def test_one_caller_leaves_a_quarter_of_the_concurrency_to_others() -> None:

@@ -250,13 +250,13 @@ class Quota:
     """An amount that all callers share; one of them may use three quarters of it.
 
     >>> quota = Quota(4, "requests in progress")
-    >>> with quota.using("me") as take:
-    ...     take(3), quota.used
-    ...     take(1)
+    >>> quota.add("me", 3), quota.used
+    (None, 3)
+    >>> quota.add("me", 1)
     Traceback (most recent call last):
     bayescontrol.serve.http_errors.Refused: this caller has reached its limit of 3 requests ...
-    >>> quota.used
-    0
+    >>> quota.add("me", -3), quota.used
+    (None, 0)
     """
 
     def __init__(self, limit: int, what: str) -> None:
@@ -265,40 +265,15 @@ class Quota:
         self.used = 0
         self._by_caller: Counter[object] = Counter()
 
-    def using(self, caller: object) -> "_Use":
-        """Return a context with a function that takes an amount; all is returned at the end."""
-        return _Use(self, caller)
-
     def add(self, caller: object, amount: int) -> None:
         """Add to the amount that the caller uses; if that is too much, raise and add nothing."""
-        used = self._by_caller[caller] + amount
-        for who, total, limit in (
-            ("the server", self.used + amount, self._limit),
-            ("this caller", used, self._share),
-        ):
-            if amount > 0 and total > limit:
-                text = f"{who} has reached its limit of {limit} {self._what}: try again later"
-                raise Refused("overloaded", text)
-        self.used += amount
+        total, used = self.used + amount, self._by_caller[caller] + amount
+        is_full = total > self._limit
+        if amount > 0 and (is_full or used > self._share):
+            who, limit = ("the server", self._limit) if is_full else ("this caller", self._share)
+            text = f"{who} has reached its limit of {limit} {self._what}: try again later"
+            raise Refused("overloaded", text)
+        self.used = total
         self._by_caller[caller] = used
         if not used:
             del self._by_caller[caller]
-
-
-class _Use:
-    """What one caller uses of a quota, until the end of a `with` block."""
-
-    __slots__ = ("_caller", "_quota", "_taken")
-
-    def __init__(self, quota: Quota, caller: object) -> None:
-        self._quota, self._caller, self._taken = quota, caller, 0
-
-    def _take(self, amount: int) -> None:
-        self._quota.add(self._caller, amount)
-        self._taken += amount
-
-    def __enter__(self) -> Callable[[int], None]:
-        return self._take
-
-    def __exit__(self, *error: object) -> None:
-        self._quota.add(self._caller, -self._taken)

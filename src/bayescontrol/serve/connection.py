@@ -15,6 +15,7 @@ connection has `Connection: close`.
 import asyncio
 import math
 from collections import Counter, deque
+from collections.abc import Mapping
 from functools import partial
 from typing import Any, Final, TypeAlias
 
@@ -36,8 +37,6 @@ _LINGER_BYTES: Final = 1_048_576
 _DRAIN: Final = 0.5
 #: Refused connections that may be open in addition to the limit of connections.
 _MAX_ENDING: Final = 64
-_CLOSE: Final = (b"connection", b"close")
-_Fields: TypeAlias = list[tuple[bytes, bytes]]
 _Ordered: TypeAlias = dict["HttpConnection", None]
 
 
@@ -212,28 +211,31 @@ class HttpConnection(httptools_impl.HttpToolsProtocol):
     # -- answers ---------------------------------------------------------------------------------
 
     async def _respond(
-        self, cycle: httptools_impl.RequestResponseCycle, status: int, fields: _Fields, body: bytes
-    ) -> None:
+        self, cycle: httptools_impl.RequestResponseCycle,
+        status: int, headers: Mapping[str, str], body: bytes,
+    ) -> None:  # fmt: skip
         """Send a whole answer in one write, as `cycle.send` does in two."""
         if self.flow.write_paused and not cycle.disconnected:
             await self.flow.drain()
         if cycle.disconnected:
             return
         cycle.response_started = cycle.response_complete = True
-        if _CLOSE in fields:
+        if "Connection" in headers:
             cycle.keep_alive = False
         elif not cycle.keep_alive:
-            fields = [*fields, _CLOSE]
-        self._write(status, fields, b"" if cycle.scope["method"] == "HEAD" else body)
+            headers = {**headers, "Connection": "close"}
+        self._write(status, headers, b"" if cycle.scope["method"] == "HEAD" else body)
         cycle.message_event.set()
         if not cycle.keep_alive:
             self.transport.close()
         cycle.on_response()
 
-    def _write(self, status: int, fields: _Fields, body: bytes) -> None:
+    def _write(self, status: int, headers: Mapping[str, str], body: bytes) -> None:
         """Write the head and the body of an answer."""
-        head = [b"%s: %s\r\n" % field for field in (*self.server_state.default_headers, *fields)]
-        self.transport.write(b"".join([httptools_impl.STATUS_LINE[status], *head, b"\r\n", body]))
+        head = [b"%s: %s\r\n" % field for field in self.server_state.default_headers]
+        fields = "".join([f"{name.lower()}: {text}\r\n" for name, text in headers.items()])
+        head.append(f"{fields}\r\n".encode("latin-1"))
+        self.transport.write(b"".join([httptools_impl.STATUS_LINE[status], *head, body]))
 
     # -- timers and refusals ---------------------------------------------------------------------
 
@@ -310,8 +312,7 @@ class HttpConnection(httptools_impl.HttpToolsProtocol):
             self._drop()  # the answer to an earlier request is being written
             return
         status, headers, body = error_response(kind, detail, {"Connection": "close"})
-        fields = [(name.lower().encode(), text.encode("latin-1")) for name, text in headers.items()]
-        self._write(status, fields, body)
+        self._write(status, headers, body)
         self._metrics.requests.labels("other", "other", str(status)).inc()
         self._metrics.problems.labels(kind).inc()
         self.transport.write_eof()

@@ -29,8 +29,8 @@ from bayescontrol.serve.access import Limits, Quota, RateLimiter, Tokens
 from bayescontrol.serve.http_errors import Refused, error_response
 from bayescontrol.serve.monitor import Metrics
 
-_Message: TypeAlias = MutableMapping[str, Any]
 _Scope: TypeAlias = MutableMapping[str, Any]
+_Message: TypeAlias = _Scope
 _Receive: TypeAlias = Callable[[], Awaitable[_Message]]
 _Send: TypeAlias = Callable[[_Message], Awaitable[None]]
 _App: TypeAlias = Callable[[_Scope, _Receive, _Send], Awaitable[None]]
@@ -62,7 +62,7 @@ _HEADERS: Final = frozenset(
 
 
 class Middleware:
-    """An ASGI application that checks requests before it passes them on.
+    """An ASGI application, for `HttpConnection`, that checks requests before it passes them on.
 
     `direct` answers the frequent requests, the application `app` those for which it returns None.
     `hosts` are the host names that requests may use; None allows any.
@@ -74,14 +74,9 @@ class Middleware:
     """
 
     def __init__(
-        self,
-        app: _App,
-        direct: _Direct,
-        tokens: Tokens,
-        limits: Limits,
-        metrics: Metrics,
+        self, app: _App, direct: _Direct, tokens: Tokens, limits: Limits, metrics: Metrics,
         hosts: Iterable[str] | None,
-    ) -> None:
+    ) -> None:  # fmt: skip
         self._app, self._direct, self._tokens = app, direct, tokens
         self._limits, self._metrics = limits, metrics
         self._hosts = None if hosts is None else frozenset(hosts)
@@ -106,7 +101,7 @@ class Middleware:
             caller = self._require_allowed(scope, scope["path"])
             await self._answer(scope, receive, send, caller)
         except Refused as refused:
-            await self._refuse(scope, send, refused)
+            await self._refuse(scope, refused)
 
     # -- access ----------------------------------------------------------------------------------
 
@@ -138,9 +133,8 @@ class Middleware:
             self._rate_limiter.take(caller or address)
         if scope["method"] not in ("GET", "HEAD", "OPTIONS"):
             self._require_valid_body(headers)
-        identify = scope.get("state", {}).pop("identify", None)
-        if identify is not None and (caller or not self._tokens):
-            identify(caller or address)
+        if caller or not self._tokens:
+            scope["state"]["identify"](caller or address)
         return caller or address
 
     def _log_failure(self, scope: _Scope, path: str, address: str, reason: str) -> None:
@@ -177,10 +171,9 @@ class Middleware:
 
     async def _answer(self, scope: _Scope, receive: _Receive, send: _Send, caller: object) -> None:
         """Read the body and let the application answer, within the limits of time and size."""
-        began, deadline = time.perf_counter(), self._limits.deadline
-        body: bytes | None = None  # None until it has arrived
+        began, timeout = time.perf_counter(), asyncio.timeout(self._limits.deadline)
+        body, is_complete, in_progress = bytearray(), False, 0
         statuses: list[int] = []  # empty until the answer begins
-        timeout = asyncio.timeout(deadline)
 
         def count(status: int) -> None:
             """Count the start of the answer."""
@@ -189,34 +182,34 @@ class Middleware:
 
         try:
             async with timeout:
-                with self._bodies.using(caller) as take_bytes, self.requests.using(caller) as take:
-                    body = await self._read_body(receive, take_bytes)
-                    if not scope["path"].startswith(_HEALTH) and scope["path"] != STREAM:
-                        self.started += 1
-                        take(1)
-                    require_few_values(body, self._limits.values)
-                    answer = await self._direct(scope, body)
-                    if answer is not None:
-                        count(answer[0])
-                        await _send_answer(scope, send, answer)
-                    else:
-                        await self._pass_on(scope, receive, send, body, count, timeout)
+                await self._read_body(receive, caller, body)
+                is_complete, content = True, bytes(body)
+                if not scope["path"].startswith(_HEALTH) and scope["path"] != STREAM:
+                    self.started += 1
+                    self.requests.add(caller, 1)
+                    in_progress = 1
+                require_few_values(content, self._limits.values)
+                answer = await self._direct(scope, content)
+                if answer is not None:
+                    count(answer[0])
+                    await scope["state"]["respond"](*answer)
+                else:
+                    await self._pass_on(scope, receive, send, content, count, timeout)
         except TimeoutError:
             if not timeout.expired():
                 raise
             if not statuses:
-                kind, headers = ("deadline", {}) if body is not None else ("timeout", _CLOSE)
-                raise Refused(kind, f"more than {deadline:g} seconds", headers) from None
+                kind, headers = ("deadline", {}) if is_complete else ("timeout", _CLOSE)
+                why = f"more than {self._limits.deadline:g} seconds"
+                raise Refused(kind, why, headers) from None
+        finally:
+            self._bodies.add(caller, -len(body))
+            self.requests.add(caller, -in_progress)
 
     async def _pass_on(
-        self,
-        scope: _Scope,
-        receive: _Receive,
-        send: _Send,
-        body: bytes,
-        count: Callable[[int], None],
-        timeout: asyncio.Timeout,
-    ) -> None:
+        self, scope: _Scope, receive: _Receive, send: _Send, body: bytes,
+        count: Callable[[int], None], timeout: asyncio.Timeout,
+    ) -> None:  # fmt: skip
         """Let the application answer a request; `count` is called when the answer begins."""
         unread: list[_Message] = [{"type": "http.request", "body": body, "more_body": False}]
 
@@ -233,23 +226,22 @@ class Middleware:
             await send(message)
 
         if len(body) > LARGE:
-            await asyncio.to_thread(require_valid_json, body, self._limits.values)
+            await asyncio.to_thread(require_valid_json, body)
         elif body:
-            require_valid_json(body, self._limits.values)
+            require_valid_json(body)
         await self._app(scope, receive_again, counted_send)
 
-    async def _read_body(self, receive: _Receive, take: Callable[[int], None]) -> bytes:
-        """Return the whole body; `take` takes its bytes from the caller's quota, or raises."""
-        body, more = bytearray(), True
+    async def _read_body(self, receive: _Receive, caller: object, body: bytearray) -> None:
+        """Append the whole body to `body`; the caller's quota has the bytes that it contains."""
+        more = True
         while more:
             message = await receive()
             if message["type"] == "http.disconnect":
                 raise Refused("bad-request", "the connection was closed before the body ended")
             part, more = message.get("body", b""), message.get("more_body", False)
-            take(len(part))
+            self._bodies.add(caller, len(part))
             body += part
             self._require_size(len(body))
-        return bytes(body)
 
     def _count(self, scope: _Scope, status: int, seconds: float) -> None:
         """Count an answer, which began after this many seconds, by method, route and status."""
@@ -258,24 +250,12 @@ class Middleware:
         metrics.child(metrics.requests, scope["method"], route, str(status)).inc()
         metrics.child(metrics.seconds, route).observe(seconds)
 
-    async def _refuse(self, scope: _Scope, send: _Send, refused: Refused) -> None:
+    async def _refuse(self, scope: _Scope, refused: Refused) -> None:
         """Send the problem of a refused request, and count it."""
         answer = error_response(refused.kind, str(refused), refused.headers)
         self._count(scope, answer[0], 0.0)
         self._metrics.problems.labels(refused.kind).inc()
-        await _send_answer(scope, send, answer)
-
-
-async def _send_answer(scope: _Scope, send: _Send, answer: Answer) -> None:
-    """Send an answer, in one write if the connection offers that."""
-    status, headers, body = answer
-    raw = [(name.lower().encode(), text.encode("latin-1")) for name, text in headers.items()]
-    respond = scope.get("state", {}).get("respond")
-    if respond is not None:
-        await respond(status, raw, body)
-    else:
-        await send({"type": "http.response.start", "status": status, "headers": raw})
-        await send({"type": "http.response.body", "body": body})
+        await scope["state"]["respond"](*answer)
 
 
 def _without_port(host: str) -> str:
@@ -287,17 +267,16 @@ def _without_port(host: str) -> str:
 # -- JSON bodies ---------------------------------------------------------------------------------
 
 
-def require_valid_json(body: bytes, most: int) -> None:
-    """Raise `Refused` if a JSON body has too many values, levels, or equal keys in one object.
+def require_valid_json(body: bytes) -> None:
+    """Raise `Refused` if a JSON body is not UTF-8, or has equal keys in one object.
 
     msgspec silently uses the last value of a duplicate key. Other errors are left to the decoder.
 
-    >>> require_valid_json(b'{"a": 1, "b": {"a": 2}}', 5)
-    >>> require_valid_json(b'{"a": 1, "a": 2}', 5)
+    >>> require_valid_json(b'{"a": 1, "b": {"a": 2}}')
+    >>> require_valid_json(b'{"a": 1, "a": 2}')
     Traceback (most recent call last):
     bayescontrol.serve.http_errors.Refused: the key 'a' occurs twice in one object
     """
-    require_few_values(body, most)
     try:
         _DECODER.decode(body.decode())
     except UnicodeDecodeError as error:
