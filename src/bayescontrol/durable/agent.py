@@ -86,14 +86,9 @@ class DurableAgent(AbstractContextManager["DurableAgent"]):
     """
 
     def __init__(
-        self,
-        store: LogStore,
-        log: Log,
-        model: Model,
-        created: events.Created,
-        snapshot_every: int,
-        opened: ExitStack,
-    ) -> None:
+        self, store: LogStore, log: Log, model: Model, created: events.Created,
+        snapshot_every: int, opened: ExitStack,
+    ) -> None:  # fmt: skip
         self._store, self._log, self._snapshot_every = store, log, snapshot_every
         #: The name of the log, and the seed of the random streams.
         self.name, self.seed = log.name, created.seed
@@ -315,14 +310,10 @@ class DurableAgent(AbstractContextManager["DurableAgent"]):
         fold.draw_again(event)
         observed = decisions.find_observation(n)
         return Explanation(
-            events.Decision.of(event, probabilities),
-            posterior,
-            probabilities,
-            mode=getattr(driver.agent, "mode", None),
-            answered=observed is not None,
-            observation=None if observed is None else observed.o,
-            belief=belief,
-        )
+            events.Decision.of(event, probabilities), posterior, probabilities,
+            mode=getattr(driver.agent, "mode", None), answered=observed is not None,
+            observation=None if observed is None else observed.o, belief=belief,
+        )  # fmt: skip
 
     # -- housekeeping ----------------------------------------------------------------------------
 

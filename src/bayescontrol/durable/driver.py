@@ -16,6 +16,7 @@ from typing import Any, Final, Generic, TypeVar
 import msgspec
 import numpy as np
 
+from bayescontrol import errors
 from bayescontrol._arrays import Arrays
 from bayescontrol._mode_queries import has
 from bayescontrol._support.values import format_name, pack, unpack
@@ -23,13 +24,7 @@ from bayescontrol.beliefs.draws import DrawsBelief
 from bayescontrol.beliefs.finite import FiniteBelief
 from bayescontrol.beliefs.particles import Event
 from bayescontrol.durable.plain import as_plain, short_repr
-from bayescontrol.errors import (
-    BadEvidence,
-    BadSituation,
-    IncompatibleState,
-    MissingCapability,
-    TooLate,
-)
+from bayescontrol.errors import BadEvidence, BadSituation, IncompatibleState, MissingCapability
 from bayescontrol.protocols import CountsDecisions, Persistent, PosteriorSummary, Summary
 from bayescontrol.rule import ControlRule
 from bayescontrol.schedules import every_step
@@ -209,7 +204,7 @@ class Driver:
         self._cache.clear()
         if n is not None and self._decisions and self.accepts_late_feedback:
             if n not in self._decisions:
-                raise TooLate(
+                raise errors.TooLate(
                     f"the observation of decision {n} comes more than {self.agent.belief.window} "
                     "decisions late, which a changing model does not accept; set its `window`"
                 )

@@ -20,15 +20,7 @@ from bayescontrol._arrays import Arrays
 from bayescontrol.beliefs.particles import Event as Step
 from bayescontrol.durable import events
 from bayescontrol.durable.driver import Driver
-from bayescontrol.durable.events import (
-    Created,
-    Decided,
-    Decision,
-    Event,
-    Observed,
-    Probabilities,
-    Refitted,
-)
+from bayescontrol.durable.events import Created, Decided, Decision, Observed, Refitted
 from bayescontrol.durable.log import DamagedSnapshot, Log, Row, Snapshot, damaged_error
 from bayescontrol.durable.models import KINDS, Model
 from bayescontrol.durable.plain import as_stored, same_value, short_repr
@@ -153,7 +145,7 @@ class Decisions:
 
     def steps(self, after: int, stop: int) -> list[Step]:
         """Return (x, a, o) of the observations after event `after`, up to event `stop`."""
-        history: Iterable[Event] = self._observations
+        history: Iterable[events.Event] = self._observations
         if self._log is not None:
             history = events.read_events(self._log, after + 1, stop)
         observed = [e for e in history if isinstance(e, Observed) and after < e.seq <= stop]
@@ -195,7 +187,9 @@ class Fold:
                 "model has changed; give the changed model a new version and a new log"
             )
 
-    def require_probability(self, event: Decided, probabilities: Probabilities | None) -> None:
+    def require_probability(
+        self, event: Decided, probabilities: events.Probabilities | None
+    ) -> None:
         """Raise `ModelMismatch` if P(a | âo_<n) differs from the log by more than rounding."""
         if event.p is None:
             return
@@ -220,7 +214,7 @@ class Fold:
         self.seq = event.seq
 
     def take(
-        self, history: Iterable[Event], decisions: Decisions, check_from: float = math.inf
+        self, history: Iterable[events.Event], decisions: Decisions, check_from: float = math.inf
     ) -> None:
         """Fold the next events; repeat the draws of decisions from `check_from` on."""
         draw_from = 0 if self.driver.draws_change else check_from

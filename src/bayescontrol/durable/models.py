@@ -11,7 +11,7 @@ new version. A problem class declares its kind, see `_support.description`; a pr
 functions of the user has no kind.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields
 from typing import Any, ClassVar, Final, NamedTuple
 
@@ -50,28 +50,21 @@ class ChangingModel(Changing):
         window: int = 100,
         per_arm: bool = False,
     ) -> None:
-        problem_class: Any = KINDS.get(problem)
-        if not hasattr(problem_class, "changing"):
-            possible = [
-                name
-                for name, each in KINDS.items()
-                if hasattr(each, "changing") and each is not PooledModel
-            ]
-            raise InvalidTable(f"problem={problem!r}: expected one of {', '.join(possible)}")
+        others = (k for k in KINDS.values() if k not in (ChangingModel, PooledModel))
+        can_change = [k for k in others if hasattr(k, "changing")]
         options = {"per_arm": True} if per_arm else {}  # a plant has no arms, and no such option
-        changing = problem_class(**settings).changing(
+        changing = _problem_class(problem, can_change)(**settings).changing(
             hazards=hazards, hazard_prior=hazard_prior, starts=starts, window=window, **options
         )
         vars(self).update(vars(changing))
 
 
-def _bandit_class(problem: str) -> Any:
-    """Return the class of bandits with independent arms that has this stored name."""
-    bandit: Any = KINDS.get(problem)
-    if bandit not in bandits.FAMILIES:
-        possible = [family.model_kind.name for family in bandits.FAMILIES]
-        raise InvalidTable(f"problem={problem!r}: expected one of {', '.join(possible)}")
-    return bandit
+def _problem_class(problem: str, possible: Iterable[Any]) -> Any:
+    """Return the one of these problem classes that has this stored name."""
+    classes = {each.model_kind.name: each for each in possible}
+    if problem not in classes:
+        raise InvalidTable(f"problem={problem!r}: expected one of {', '.join(classes)}")
+    return classes[problem]
 
 
 class PooledModel(bandits.Pooled):
@@ -80,7 +73,7 @@ class PooledModel(bandits.Pooled):
     model_kind: ClassVar[ModelKind] = bandits.Pooled.model_kind
 
     def __init__(self, problem: str, arms: Arms) -> None:
-        vars(self).update(vars(_bandit_class(problem)(arms).pooled()))
+        vars(self).update(vars(_problem_class(problem, bandits.FAMILIES)(arms).pooled()))
 
 
 class DrawsModel(bandits.DrawsBandit):
@@ -99,25 +92,16 @@ class DrawsModel(bandits.DrawsBandit):
         draws: Sequence[Sequence[float]],
         log_weights: Sequence[float] | None = None,
     ) -> None:
-        super().__init__(_bandit_class(problem)(**settings), draws, log_weights)
+        bandit = _problem_class(problem, bandits.FAMILIES)(**settings)
+        super().__init__(bandit, draws, log_weights)
 
 
 # Bandits with independent arms come from `bandits.families`.
 _PROBLEMS: Final[tuple[Any, ...]] = (
-    *bandits.FAMILIES,
-    bandits.LinearBandit,
-    bandits.LogisticBandit,
-    bandits.JointBandit,
-    bandits.LogitNormalBandit,
-    TabularModes,
-    GrowingChain,
-    GibbsMDP,
-    DirichletMDP,
-    LinearQuadratic,
-    ChangingModel,
-    DrawsModel,
-    PooledModel,
-)
+    *bandits.FAMILIES, bandits.LinearBandit, bandits.LogisticBandit, bandits.JointBandit,
+    bandits.LogitNormalBandit, TabularModes, GrowingChain, GibbsMDP, DirichletMDP, LinearQuadratic,
+    ChangingModel, DrawsModel, PooledModel,
+)  # fmt: skip
 #: The problem classes by the stored names of their kinds.
 KINDS: Final[Mapping[str, Any]] = {problem.model_kind.name: problem for problem in _PROBLEMS}
 #: The settings of draws, which every kind has.

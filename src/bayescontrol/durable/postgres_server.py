@@ -69,13 +69,9 @@ _INVALID: Final = (
 )
 #: Give up a silent network after half a minute, not after a quarter of an hour.
 _DEFAULTS: Final = {
-    "connect_timeout": "10",
-    "keepalives_idle": "15",
-    "keepalives_interval": "5",
-    "keepalives_count": "3",
-    "tcp_user_timeout": "30000",
-    "application_name": "bayescontrol",
-}
+    "connect_timeout": "10", "keepalives_idle": "15", "keepalives_interval": "5",
+    "keepalives_count": "3", "tcp_user_timeout": "30000", "application_name": "bayescontrol",
+}  # fmt: skip
 
 
 class Address(NamedTuple):

@@ -16,15 +16,8 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
-from bayescontrol.durable.log import (
-    Log,
-    Row,
-    Snapshot,
-    damaged_error,
-    redacted,
-    require_usable,
-    snapshots_to_delete,
-)
+from bayescontrol.durable import log as logs
+from bayescontrol.durable.log import Log, Row, Snapshot, damaged_error, redacted, require_usable
 from bayescontrol.durable.sqlite_file import MEMORY, SqliteFile, apsw, try_function
 from bayescontrol.errors import HeadMoved, StoreBusy, StoreFailed, UnknownStore
 
@@ -154,7 +147,8 @@ class SqliteLog(Log):
             insert = "INSERT OR REPLACE INTO snapshots (log, seq, state, checksum)"
             db.execute(f"{insert} VALUES (?, ?, ?, ?)", (self._id, *snapshot))
             found = db.execute(_QUERIES["snapshots"], (self._id,))
-            to_delete = snapshots_to_delete([seq for (seq,) in found], spacing, len(snapshot.state))
+            seqs = [seq for (seq,) in found]
+            to_delete = logs.snapshots_to_delete(seqs, spacing, len(snapshot.state))
             delete = "DELETE FROM snapshots WHERE log = ? AND seq = ?"
             db.executemany(delete, [(self._id, seq) for seq in to_delete])
 

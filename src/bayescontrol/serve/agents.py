@@ -78,11 +78,9 @@ class Commits:
     """
 
     def __init__(
-        self,
-        writers: Executor,
-        monitor: Monitor,
+        self, writers: Executor, monitor: Monitor,
         on_write: Callable[[errors.StoreFailed | None], None] = lambda _: None,
-    ) -> None:
+    ) -> None:  # fmt: skip
         self._writers, self._monitor, self._on_write = writers, monitor, on_write
         self._ready: list[ServedAgent] = []  # agents with requests for the next commit
         self._running = False  # whether a commit is running or scheduled
@@ -131,13 +129,9 @@ class Commits:
         if of_store or written:
             self._on_write(of_store[0] if of_store else None)
 
-    def _notify(
-        self,
-        method: Callable[[DurableAgent, Sequence[Request]], None],
-        requests: Mapping[DurableAgent, Sequence[Request]],
-    ) -> None:
+    def _notify(self, method: Callable[..., None], batches: Mapping[DurableAgent, Any]) -> None:
         """Call a method of the monitor; log its errors, which must not fail the requests."""
-        for agent, batch in requests.items():
+        for agent, batch in batches.items():
             try:
                 method(agent, batch)
             except Exception:
@@ -310,12 +304,9 @@ class ServedAgents:
     opened: "asyncio.Task[None]"
 
     def __init__(
-        self,
-        store: LogStore,
-        models: Mapping[str, Model] | None = None,
-        truths: Mapping[str, Mapping[Any, float]] | None = None,
-        limits: Limits | None = None,
-    ) -> None:
+        self, store: LogStore, models: Mapping[str, Model] | None = None,
+        truths: Mapping[str, Mapping[Any, float]] | None = None, limits: Limits | None = None,
+    ) -> None:  # fmt: skip
         self.store, self.models = store, dict(models or {})
         self.limits, self.metrics = limits or Limits(), Metrics()
         self.monitor = Monitor(self.metrics, truths, self.limits.streams)
@@ -342,11 +333,8 @@ class ServedAgents:
         self.open: dict[str, ServedAgent] = {}
         gauge = self.metrics.gauge
         gauge("agents", "Agents that are open.", lambda: len(self.open))
-        gauge(
-            "requests_waiting",
-            "Requests that wait for a commit.",
-            lambda: sum(len(agent.waiting) for agent in self.open.values()),
-        )
+        gauge("requests_waiting", "Requests that wait for a commit.",
+              lambda: sum(len(agent.waiting) for agent in self.open.values()))  # fmt: skip
         gauge("ready", "1 when every agent is open and the last write did not fail.",
               lambda: float(self.ready and self._failure is None))  # fmt: skip
 

@@ -131,11 +131,9 @@ class Monitor:
     """
 
     def __init__(
-        self,
-        metrics: Metrics,
-        truths: Mapping[str, Mapping[Any, float]] | None = None,
+        self, metrics: Metrics, truths: Mapping[str, Mapping[Any, float]] | None = None,
         max_listeners: int = 32,
-    ) -> None:
+    ) -> None:  # fmt: skip
         self._metrics, self._truths = metrics, dict(truths or {})
         self._max_listeners = max_listeners
         self._statistics: dict[str, _Statistics] = {}

@@ -101,17 +101,11 @@ async def info(agents: Agents, name: Name) -> bodies.AgentInfo:
 def _agent_info(agent: DurableAgent) -> bodies.AgentInfo:
     """Describe an agent; all its numbers are at the same event of its log."""
     head, count = agent.ask(lambda rule: (agent.head, observation_count(rule)))
-    decisions, observations = split_events(agent, head, count)
-    created = agent.created
+    split, created = split_events(agent, head, count), agent.created
+    settings = {k: as_plain(v, "a setting") for k, v in created.settings.items()}
+    feedback = "any time" if agent.accepts_late_feedback else "in turn"
     return bodies.AgentInfo(
-        name=agent.name,
-        model=created.model,
-        version=created.version,
-        settings={k: as_plain(v, "a setting") for k, v in created.settings.items()},
-        feedback="any time" if agent.accepts_late_feedback else "in turn",
-        head=head,
-        decisions=decisions,
-        observations=observations,
+        agent.name, created.model, created.version, settings, feedback, head, *split
     )
 
 
