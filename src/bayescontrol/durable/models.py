@@ -41,15 +41,10 @@ class ChangingModel(Changing):
     model_kind: ClassVar[ModelKind] = Changing.model_kind
 
     def __init__(
-        self,
-        problem: str,
-        settings: Mapping[str, Any],
-        hazards: Sequence[float] = HAZARDS,
-        hazard_prior: Sequence[float] | None = None,
-        starts: int = 64,
-        window: int = 100,
+        self, problem: str, settings: Mapping[str, Any], hazards: Sequence[float] = HAZARDS,
+        hazard_prior: Sequence[float] | None = None, starts: int = 64, window: int = 100,
         per_arm: bool = False,
-    ) -> None:
+    ) -> None:  # fmt: skip
         others = (k for k in KINDS.values() if k not in (ChangingModel, PooledModel))
         can_change = [k for k in others if hasattr(k, "changing")]
         options = {"per_arm": True} if per_arm else {}  # a plant has no arms, and no such option
@@ -86,12 +81,9 @@ class DrawsModel(bandits.DrawsBandit):
     keep_events: ClassVar[bool] = False
 
     def __init__(
-        self,
-        problem: str,
-        settings: Mapping[str, Any],
-        draws: Sequence[Sequence[float]],
+        self, problem: str, settings: Mapping[str, Any], draws: Sequence[Sequence[float]],
         log_weights: Sequence[float] | None = None,
-    ) -> None:
+    ) -> None:  # fmt: skip
         bandit = _problem_class(problem, bandits.FAMILIES)(**settings)
         super().__init__(bandit, draws, log_weights)
 

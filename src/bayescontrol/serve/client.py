@@ -116,13 +116,9 @@ class Client(AbstractContextManager["Client"]):
         return list(self.call("GET", "/v1/agents")["agents"])
 
     def create(
-        self,
-        name: str,
-        model: Any,
-        settings: Mapping[str, Any] | None = None,
-        *,
+        self, name: str, model: Any, settings: Mapping[str, Any] | None = None, *,
         seed: int | None = None,
-    ) -> "RemoteAgent":
+    ) -> "RemoteAgent":  # fmt: skip
         """Create an agent from a problem of this library, or from a model's name and settings.
 
         Repeating the call returns the same agent.

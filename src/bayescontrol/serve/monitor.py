@@ -149,9 +149,10 @@ class Monitor:
 
         Only while a page listens, and at most once in `_SAMPLE_PERIOD` seconds.
         """
-        statistics = self._statistics_of(agent)
-        now = time.monotonic()
-        if not self._listeners or now - statistics.last_surprise < _SAMPLE_PERIOD:
+        if not self._listeners:
+            return
+        statistics, now = self._statistics_of(agent), time.monotonic()
+        if now - statistics.last_surprise < _SAMPLE_PERIOD:
             return
         for request in requests:
             if isinstance(request, Observe) and (d := statistics.recent.get(str(request.id))):
@@ -246,15 +247,12 @@ class Monitor:
         decisions, observations = split_events(agent, head, count)
         surprises = list(statistics.surprises)
         return {
-            "name": agent.name,
-            "model": f"{model} {agent.model.version}",
-            "decisions": decisions,
-            "observations": observations,
-            "pending": decisions - observations,
-            "rate_per_s": statistics.rate(time.monotonic()),
+            "name": agent.name, "model": f"{model} {agent.model.version}",
+            "decisions": decisions, "observations": observations,
+            "pending": decisions - observations, "rate_per_s": statistics.rate(time.monotonic()),
             "surprise_bits": sum(surprises) / len(surprises) if surprises else None,
             "regret": statistics.regret if agent.name in self._truths else None,
-        } | state
+        } | state  # fmt: skip
 
     def _send(self, event: bytes) -> None:
         """Send an event to every page; a page with too many unread events misses it."""

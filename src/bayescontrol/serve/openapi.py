@@ -53,13 +53,10 @@ def openapi_document(needs_token: bool = False) -> dict[str, Any]:
     ['/v1/agents', '/v1/agents/{name}']
     """
     config = OpenAPIConfig(
-        title="bayescontrol",
-        version=version("bayescontrol"),
-        path="/schema",
-        render_plugins=[JsonRenderPlugin(path="/")],
+        title="bayescontrol", version=version("bayescontrol"), path="/schema",
+        render_plugins=[JsonRenderPlugin(path="/")], use_handler_docstrings=True,
         operation_id_creator=lambda handler, *_: handler.operation_id or handler.handler_name,
-        use_handler_docstrings=True,
-    )
+    )  # fmt: skip
     dependencies = {"agents": Provide(object, sync_to_thread=False)}
     app = Litestar(
         list(ROUTES), dependencies=dependencies, openapi_config=config, logging_config=None
