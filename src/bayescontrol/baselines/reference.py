@@ -197,9 +197,7 @@ class OptimalPolicy(Saved):
         return f"OptimalPolicy({self.mdp!r}: gain {self.plan.gain:.6g}, in state {self.x!r})"
 
 
-def _run(
-    agent: OptimalPolicy, environment: MDPEnvironment, steps: int, p: Stream, q: Stream
-) -> Record:
+def _run(agent: Any, environment: MDPEnvironment, steps: int, p: Stream, q: Stream) -> Record:
     """Run the compiled loop; only the environment draws random numbers, from q."""
     mdp = environment.mdp
     actions, rows = np.empty(steps, np.int64), np.empty(steps, kernels.mdp.STEP)
