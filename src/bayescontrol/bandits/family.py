@@ -244,6 +244,12 @@ def as_count(o: Any, arm: str) -> float:
     return as_reward(o, arm, "0, 1, 2, …", lambda r: 0.0 <= r <= LARGEST_COUNT and r.is_integer())
 
 
+def odds_means(rows: FloatArray) -> FloatArray:
+    """E[r_j] = b_j / (a_j - 1) of rows (a, b); ∞ for a_j ≤ 1."""
+    a, b = rows.T
+    return np.asarray(np.divide(b, a - 1.0, out=np.full(len(rows), np.inf), where=a > 1.0))
+
+
 def checked_draws(what: str, drawn: list[float], low: float, high: float, hint: str) -> FloatArray:
     """Return drawn values as a column; raise InvalidPrior if one is outside [low, high]."""
     for j, value in enumerate(drawn):

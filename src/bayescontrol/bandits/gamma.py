@@ -150,10 +150,7 @@ class Exponential(family.Family):
         expected = f"a number from 0 to {LARGEST_TIME:g}"
         return family.as_reward(o, "exponential", expected, lambda r: 0.0 <= r <= LARGEST_TIME)
 
-    def expected(self, rows: FloatArray) -> FloatArray:
-        """E[r_j] = b_j / (a_j - 1); ∞ for a_j ≤ 1."""
-        a, b = rows.T
-        return np.asarray(np.divide(b, a - 1.0, out=np.full(len(rows), np.inf), where=a > 1.0))
+    expected = staticmethod(family.odds_means)
 
     def best(self, rows: FloatArray, mixture: Mixture | None = None) -> FloatArray:
         """P(m_j > all others) = P(θ_j < all others), by quadrature."""

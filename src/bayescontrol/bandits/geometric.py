@@ -71,11 +71,7 @@ class Geometric(family.Family):
         """m_j = (1 - p_j) / p_j."""
         return np.asarray((1.0 - truth[:, 0]) / truth[:, 0])
 
-    def expected(self, rows: FloatArray) -> FloatArray:
-        """E[r_j] = β_j / (α_j - 1); ∞ for α_j ≤ 1."""
-        alpha, beta = rows.T
-        infinite = np.full(len(rows), np.inf)
-        return np.asarray(np.divide(beta, alpha - 1.0, out=infinite, where=alpha > 1.0))
+    expected = staticmethod(family.odds_means)
 
     def best(self, rows: FloatArray, mixture: Mixture | None = None) -> FloatArray:
         """P(m_j > all others) = P(1 - p_j > all others), with 1 - p_j ~ Beta(β_j, α_j)."""
