@@ -190,7 +190,7 @@ class DirichletBelief(Tempered):
         may = np.ones(shape, bool) if given is None else np.array(given)
         if may.shape != shape or may.dtype != bool:
             raise errors.InvalidTable(
-                f"possible has shape {may.shape} and type {may.dtype}: expected bool of {shape}"
+                f"possible has shape {may.shape} and type {may.dtype}: expected booleans of {shape}"
             )
         stuck = np.flatnonzero(~may.any((1, 2)))
         if stuck.size:

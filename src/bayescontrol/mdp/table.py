@@ -52,7 +52,8 @@ def read_step(x: Any, a: Any, o: Any, largest: float = sys.float_info.max) -> tu
     if not abs(reward) <= largest:  # also if it is NaN
         bounds = "" if largest == sys.float_info.max else f" within ±{largest:g}"
         raise BadEvidence(
-            f"reward {r!r} after action {a!r} in state {x!r}: expected a finite number{bounds}"
+            f"reward {r!r} after action {a!r} in state {x!r} is invalid: "
+            f"expected a finite number{bounds}"
         )
     return reward, y
 

@@ -33,6 +33,7 @@ from bayescontrol.errors import BayesControlError, counted
 from bayescontrol.seeding import SeedLike, Stream, as_stream
 
 Method: TypeAlias = Literal["t", "bootstrap", "Wilson"]
+MethodOrAuto: TypeAlias = Method | Literal["auto"]
 Bounds: TypeAlias = tuple[FloatArray, FloatArray]
 
 #: Cochran's rule n ≥ 25 γ² as |γ| ≤ 0.2 √n.
@@ -129,11 +130,7 @@ def fitting_method(values: ArrayLike) -> Method:
 
 
 def mean_interval(
-    values: ArrayLike,
-    *,
-    alpha: float = 0.05,
-    method: Method | Literal["auto"] = "auto",
-    seed: SeedLike = 0,
+    values: ArrayLike, *, alpha: float = 0.05, method: MethodOrAuto = "auto", seed: SeedLike = 0
 ) -> Interval:
     """Return x̄ with P(low ≤ μ ≤ high) ≈ 1 - α for each component; see `Interval`.
 
@@ -245,7 +242,8 @@ def _as_runs(values: ArrayLike, least: int) -> FloatArray:
     x = np.asarray(values, dtype=np.float64)
     if not x.ndim or len(x) < least:
         raise NoData(
-            f"values have shape {x.shape}: give at least {counted(least, 'run')} on the first axis"
+            f"values have shape {x.shape}: expected at least {counted(least, 'run')} along the "
+            "first axis"
         )
     return x
 
