@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 T = TypeVar("T")
+Error: TypeAlias = type[Exception]
 
 if TYPE_CHECKING:
     ArrayLike: TypeAlias = npt.ArrayLike
@@ -26,7 +27,7 @@ else:  # `help` and the reference show these short names in place of long unions
     Arrays = dict[str, np.ndarray]
 
 
-def as_numbers(value: Any, what: str, error: type[Exception]) -> FloatArray:
+def as_numbers(value: Any, what: str, error: Error) -> FloatArray:
     """Return the value as a new array of floats; raise `error`, which names `what`, otherwise."""
     try:
         if np.iscomplexobj(value):  # NumPy would drop the imaginary part and only warn
@@ -37,7 +38,7 @@ def as_numbers(value: Any, what: str, error: type[Exception]) -> FloatArray:
 
 
 def as_integer(
-    name: str, value: Any, least: int, error: type[Exception] = ValueError, *, end: float = math.inf
+    name: str, value: Any, least: int, error: Error = ValueError, *, end: float = math.inf
 ) -> int:
     """Return a setting as an int; raise `error` unless it is an integer in least … end - 1."""
     if type(value) is int and least <= value < end:
@@ -53,13 +54,7 @@ def as_integer(
 
 
 def require_between(
-    name: str,
-    value: Any,
-    low: float,
-    high: float,
-    *,
-    ends: str = "[]",
-    error: type[Exception] = ValueError,
+    name: str, value: Any, low: float, high: float, *, ends: str = "[]", error: Error = ValueError
 ) -> float:
     """Return a setting as a float; raise `error` unless it is in the interval.
 

@@ -84,9 +84,7 @@ def _check_parts(agent: Any, environment: Any) -> None:
                     mode.observation_probabilities(agent.x, a)  # raises InvalidTable
 
 
-def _require_methods(
-    part: Any, role: str, methods: tuple[str, ...], advice: Mapping[str, str]
-) -> None:
+def _require_methods(part: Any, role: str, methods: Sequence[str], advice: dict[str, str]) -> None:
     """Raise MissingCapability unless the part is an object with these methods."""
     require_instance(part, f"the {role}")
     for method in methods:
@@ -176,16 +174,11 @@ def interact(
 
 
 def _interact_stepwise(
-    agent: Agent[A, O],
-    environment: Environment[A, O],
-    count: int,
-    p: Stream,
-    q: Stream,
-    probes: Mapping[str, Probe],
+    agent: Any, environment: Any, count: int, p: Stream, q: Stream, probes: Mapping[str, Probe]
 ) -> Record:
     """Run `count` steps one by one and take the measurements of the probes."""
-    actions: list[A] = []
-    observations: list[O] = []
+    actions: list[Any] = []
+    observations: list[Any] = []
     values: dict[str, list[Any]] = {name: [] for name in probes}
     before = [(values[n], probe.measure) for n, probe in probes.items() if probe.when == "before"]
     after = [(values[n], probe.measure) for n, probe in probes.items() if probe.when == "after"]

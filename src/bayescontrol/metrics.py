@@ -23,15 +23,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from bayescontrol import kernels
+from bayescontrol import errors, kernels
 from bayescontrol._arrays import ArrayLike, FloatArray
 from bayescontrol.beliefs.finite import finite_belief
-from bayescontrol.errors import (
-    ImpossibleCondition,
-    ImpossibleObservation,
-    MissingCapability,
-    UnknownArm,
-)
 from bayescontrol.record import Record
 from bayescontrol.rule import Rule
 
@@ -69,7 +63,7 @@ def rewards(record: Record, reward: Callable[[Any, Any], float] | None = None) -
     if observed.dtype == object and all(isinstance(o, Mapping) and "reward" in o for o in observed):
         return np.array([o["reward"] for o in observed], np.float64)
     example = repr(observed[0]) if len(observed) else "none"
-    raise MissingCapability(
+    raise errors.MissingCapability(
         f"the rewards are unknown: the first observation is {example}, neither a number nor an "
         "object with `reward`. Pass a function: reward=lambda a, o: ..."
     )
@@ -83,7 +77,7 @@ def knows_means(world: Any) -> bool:
 def _means(record: Record, world: Any, start: Any) -> tuple[FloatArray, FloatArray]:
     """Return max_j m_j(x_t) and m_{a_t}(x_t) for every step."""
     if not knows_means(world):
-        raise MissingCapability(
+        raise errors.MissingCapability(
             f"the mean rewards of {world!r} are unknown: it needs `labels` and a method "
             "means(x), and contexts_of(record, start) if it has contexts"
         )
@@ -91,7 +85,7 @@ def _means(record: Record, world: Any, start: Any) -> tuple[FloatArray, FloatArr
     try:
         pulled = [index[a] for a in record.actions.tolist()]
     except KeyError as error:
-        raise UnknownArm(
+        raise errors.UnknownArm(
             f"the record contains arm {error}, unknown in this world: pass the world of the run"
         ) from None
     means = _mean_table(record, world, start, len(index))
@@ -216,7 +210,7 @@ def delusion(record: Record, agent: Rule) -> Delusion:
             try:
                 naive.witness(naive.x, a)
                 naive.observe(a, o)
-            except ImpossibleObservation:
+            except errors.ImpossibleObservation:
                 naive = None  # no mode remains
                 continue
             result.naive[t] = naive.belief.posterior()
@@ -229,8 +223,8 @@ def _condition_on_action(agent: Rule, a: Any, t: int) -> Rule:
     conditioned = agent.copy()
     try:
         conditioned.witness(conditioned.x, a)
-    except ImpossibleObservation:
-        raise ImpossibleCondition(
+    except errors.ImpossibleObservation:
+        raise errors.ImpossibleCondition(
             f"step {t + 1}: action {a!r} has probability 0 in situation {agent.x!r} under every "
             "mode: use the modes of the agent that acted"
         ) from None

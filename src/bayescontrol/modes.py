@@ -11,14 +11,7 @@ Any object with the methods of `bayescontrol.protocols.Mode` is a mode too.
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Generic, TypeVar
 
-from bayescontrol._mode_queries import (
-    draw_from,
-    first_state,
-    require_functions,
-    require_instance,
-    safe_log,
-    state_transition,
-)
+from bayescontrol import _mode_queries
 from bayescontrol._support.priors import checked_probabilities, sums_to_one
 from bayescontrol.errors import MissingCapability
 from bayescontrol.protocols import A, O
@@ -46,12 +39,12 @@ class ModeEnvironment:
     def __init__(self, mode: Any, situation: Any = None, advance: Advance | None = None) -> None:
         self.mode = mode
         #: The situation, or the private state of the mode.
-        self.x = first_state(mode, situation)
-        self.advance = state_transition(mode, situation, advance)
+        self.x = _mode_queries.first_state(mode, situation)
+        self.advance = _mode_queries.state_transition(mode, situation, advance)
 
     def respond(self, a: Any, rng: StreamLike) -> Any:
         """Draw o and move to the next situation."""
-        o = draw_from(self.mode.observation_probabilities(self.x, a), rng)
+        o = _mode_queries.draw_from(self.mode.observation_probabilities(self.x, a), rng)
         self.x = self.advance(self.x, a, o)
         return o
 
@@ -81,12 +74,12 @@ class DiscreteMode(Generic[X, A, O]):
         hypothesis: Callable[[X, A], Mapping[O, float]],
         name: str = "",
     ) -> None:
-        require_functions(policy=policy, hypothesis=hypothesis)
+        _mode_queries.require_functions(policy=policy, hypothesis=hypothesis)
         self._policy, self._hypothesis, self.name = policy, hypothesis, name
 
     def act(self, x: X, rng: StreamLike) -> A:
         """a ~ P(a | m, x)."""
-        return draw_from(self.action_probabilities(x), rng)
+        return _mode_queries.draw_from(self.action_probabilities(x), rng)
 
     def action_probabilities(self, x: X) -> Mapping[A, float]:
         """P(a | m, x)."""
@@ -105,7 +98,7 @@ class DiscreteMode(Generic[X, A, O]):
 
     def log_likelihood(self, x: X, a: A, o: O) -> float:
         """ln P(o | m, x, a), -∞ where the probability is zero."""
-        return safe_log(self.likelihood(x, a, o))
+        return _mode_queries.safe_log(self.likelihood(x, a, o))
 
     def environment(self, situation: Any = None, advance: Advance | None = None) -> ModeEnvironment:
         """The world in which the hypothesis is true, starting in `situation`.
@@ -144,8 +137,8 @@ class PairedMode:
     act: Callable[[Any, Stream], Any]
 
     def __init__(self, hypothesis: Any, policy: Any, name: str = "") -> None:
-        require_instance(hypothesis, "the hypothesis")
-        require_instance(policy, "the policy")
+        _mode_queries.require_instance(hypothesis, "the hypothesis")
+        _mode_queries.require_instance(policy, "the policy")
         self.hypothesis, self.policy, self.name = hypothesis, policy, name
         # Copy method by method, so that the pair has exactly the capabilities of its parts.
         for part, methods in ((hypothesis, self._FROM_HYPOTHESIS), (policy, self._FROM_POLICY)):
@@ -156,8 +149,7 @@ class PairedMode:
             raise MissingCapability(f"the policy {policy!r} has no act(x, rng)")
         if not (hasattr(hypothesis, "likelihood") or hasattr(hypothesis, "log_likelihood")):
             raise MissingCapability(
-                f"the hypothesis {hypothesis!r} has neither likelihood(x, a, o) "
-                "nor log_likelihood(x, a, o)"
+                f"{hypothesis!r} has neither likelihood(x, a, o) nor log_likelihood(x, a, o)"
             )
 
     def environment(self, situation: Any = None, advance: Advance | None = None) -> ModeEnvironment:

@@ -142,10 +142,8 @@ class Record:
         observations: Sequence[Any] | npt.NDArray[Any],
         probes: Mapping[str, Sequence[Any] | npt.NDArray[Any]] | None = None,
     ) -> None:
-        if reserved := {"actions", "observations"} & (probes or {}).keys():
-            raise ValueError(
-                f"a probe cannot be called {reserved.pop()!r}: every record has that column"
-            )
+        if taken := {"actions", "observations"} & (probes or {}).keys():
+            raise ValueError(f"a probe cannot be called {taken.pop()!r}: records have that column")
         #: The seed and the run number that repeat this run, the names of the agent's modes, and
         #: the value of the probe "posterior" before the first step; set by `interact`.
         self.seed: int | None = None
@@ -157,9 +155,7 @@ class Record:
         self.probes = {name: as_column(values) for name, values in (probes or {}).items()}
         for name, column in self.columns().items():
             if len(column) != len(self.actions):
-                raise ValueError(
-                    f"column {name!r} has {len(column)} entries, expected {len(self.actions)}"
-                )
+                raise ValueError(f"column {name!r} has {len(column)} entries, expected {len(self)}")
 
     def columns(self) -> dict[str, npt.NDArray[Any]]:
         """Return all columns by name.

@@ -24,6 +24,8 @@ from bayescontrol._arrays import ArrayLike, FloatArray, IntArray, UIntArray, as_
 from bayescontrol.errors import IncompatibleState
 
 Size: TypeAlias = int | tuple[int, ...]
+Floats: TypeAlias = float | FloatArray
+Ints: TypeAlias = int | IntArray
 T = TypeVar("T")
 
 #: The argument `seed` of public functions: see `as_stream`.
@@ -96,7 +98,7 @@ class Stream:
     def random(self, size: None = None) -> float: ...
     @overload
     def random(self, size: Size) -> FloatArray: ...
-    def random(self, size: Size | None = None) -> float | FloatArray:
+    def random(self, size: Size | None = None) -> Floats:
         """U uniform on [0, 1)."""
         if size is None:
             return kernels.random.uniform(self.state)
@@ -106,9 +108,7 @@ class Stream:
     def uniform(self, low: float = 0.0, high: float = 1.0, size: None = None) -> float: ...
     @overload
     def uniform(self, low: float = 0.0, high: float = 1.0, *, size: Size) -> FloatArray: ...
-    def uniform(
-        self, low: float = 0.0, high: float = 1.0, size: Size | None = None
-    ) -> float | FloatArray:
+    def uniform(self, low: float = 0.0, high: float = 1.0, size: Size | None = None) -> Floats:
         """Uniform on [low, high); as in NumPy, rounding can return `high` itself."""
         low = _finite("low", low)
         width = _finite("high - low", _finite("high", high) - low, 0.0)
@@ -118,9 +118,7 @@ class Stream:
     def normal(self, loc: float = 0.0, scale: float = 1.0, size: None = None) -> float: ...
     @overload
     def normal(self, loc: float = 0.0, scale: float = 1.0, *, size: Size) -> FloatArray: ...
-    def normal(
-        self, loc: float = 0.0, scale: float = 1.0, size: Size | None = None
-    ) -> float | FloatArray:
+    def normal(self, loc: float = 0.0, scale: float = 1.0, size: Size | None = None) -> Floats:
         """N(loc, scale²); the second argument is the standard deviation."""
         loc, scale = _finite("loc", loc), _finite("scale", scale, 0.0)
         if size is None:
@@ -147,7 +145,7 @@ class Stream:
     def exponential(self, scale: float = 1.0, size: None = None) -> float: ...
     @overload
     def exponential(self, scale: float = 1.0, *, size: Size) -> FloatArray: ...
-    def exponential(self, scale: float = 1.0, size: Size | None = None) -> float | FloatArray:
+    def exponential(self, scale: float = 1.0, size: Size | None = None) -> Floats:
         """Density e^(-x/scale) / scale."""
         scale = _finite("scale", scale, 0.0)
         if size is None:
@@ -158,9 +156,7 @@ class Stream:
     def gamma(self, shape: float, scale: float = 1.0, size: None = None) -> float: ...
     @overload
     def gamma(self, shape: float, scale: float = 1.0, *, size: Size) -> FloatArray: ...
-    def gamma(
-        self, shape: float, scale: float = 1.0, size: Size | None = None
-    ) -> float | FloatArray:
+    def gamma(self, shape: float, scale: float = 1.0, size: Size | None = None) -> Floats:
         """Density ∝ x^(shape-1) e^(-x/scale)."""
         shape, scale = _positive("shape", shape), _finite("scale", scale, 0.0)
         if size is None:
@@ -171,7 +167,7 @@ class Stream:
     def beta(self, a: float, b: float, size: None = None) -> float: ...
     @overload
     def beta(self, a: float, b: float, size: Size) -> FloatArray: ...
-    def beta(self, a: float, b: float, size: Size | None = None) -> float | FloatArray:
+    def beta(self, a: float, b: float, size: Size | None = None) -> Floats:
         """Density ∝ x^(a-1) (1-x)^(b-1)."""
         a, b = _positive("a", a), _positive("b", b)
         if size is None:
@@ -182,7 +178,7 @@ class Stream:
     def poisson(self, lam: float = 1.0, size: None = None) -> int: ...
     @overload
     def poisson(self, lam: float = 1.0, *, size: Size) -> IntArray: ...
-    def poisson(self, lam: float = 1.0, size: Size | None = None) -> int | IntArray:
+    def poisson(self, lam: float = 1.0, size: Size | None = None) -> Ints:
         """k with probability lam^k e^-lam / k!, for lam up to 2^53."""
         lam = _finite("lam", lam, 0.0, MAX_COUNT)
         if size is None:
@@ -193,7 +189,7 @@ class Stream:
     def binomial(self, n: int, p: float, size: None = None) -> int: ...
     @overload
     def binomial(self, n: int, p: float, size: Size) -> IntArray: ...
-    def binomial(self, n: int, p: float, size: Size | None = None) -> int | IntArray:
+    def binomial(self, n: int, p: float, size: Size | None = None) -> Ints:
         """The number of successes in n trials, each with probability p, for n up to 2^53."""
         trials = float(as_integer("n", n, 0, end=MAX_COUNT + 1))
         p = _finite("p", p, 0.0, 1.0)
@@ -205,9 +201,7 @@ class Stream:
     def integers(self, low: int, high: int | None = None, size: None = None) -> int: ...
     @overload
     def integers(self, low: int, high: int | None = None, *, size: Size) -> IntArray: ...
-    def integers(
-        self, low: int, high: int | None = None, size: Size | None = None
-    ) -> int | IntArray:
+    def integers(self, low: int, high: int | None = None, size: Size | None = None) -> Ints:
         """Uniform on low … high - 1; with one argument on 0 … low - 1."""
         if high is None:
             low, high = 0, low
@@ -222,7 +216,7 @@ class Stream:
     def categorical(self, p: ArrayLike, size: None = None) -> int: ...
     @overload
     def categorical(self, p: ArrayLike, size: Size) -> IntArray: ...
-    def categorical(self, p: ArrayLike, size: Size | None = None) -> int | IntArray:
+    def categorical(self, p: ArrayLike, size: Size | None = None) -> Ints:
         """An index i with probability p_i / Σ p. The weights p need not sum to one."""
         weights = _as_weights(p)
         if weights.ndim != 1:
@@ -395,9 +389,7 @@ def _mean_and_factor(mean: ArrayLike, cov: ArrayLike) -> tuple[FloatArray, Float
     centre = as_numbers(mean, "mean", ValueError)
     C = as_numbers(cov, "cov", ValueError)
     if centre.ndim != 1 or C.shape != (centre.size, centre.size):
-        raise ValueError(
-            f"mean has shape {centre.shape} and cov {C.shape}: expected (d,) and (d, d)"
-        )
+        raise ValueError(f"mean shape {centre.shape} and cov {C.shape}: expected (d,) and (d, d)")
     if not (np.isfinite(centre).all() and np.isfinite(C).all()):
         raise ValueError("mean and cov must be finite")
     scale = np.abs(C).max(initial=0.0)

@@ -9,7 +9,7 @@ settings are stored in logs: they never change. All built-in kinds are listed in
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 from bayescontrol.errors import MissingCapability
 
@@ -80,8 +80,7 @@ def kind_of(problem: object) -> ModelKind | None:
     declared = vars(type(problem))
     if "model_part" in declared:
         declared = vars(type(getattr(problem, declared["model_part"])))
-    kind: ModelKind | None = declared.get("model_kind")
-    return kind
+    return cast("ModelKind | None", declared.get("model_kind"))
 
 
 def stored_name(problem: object) -> str:

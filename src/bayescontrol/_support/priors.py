@@ -28,9 +28,7 @@ def as_prior(prior: ArrayLike | None, size: int) -> FloatArray:
         return np.full(size, 1.0 / size)
     p = as_numbers(prior, "the prior", InvalidPrior)
     if p.shape != (size,):
-        raise InvalidPrior(
-            f"the prior has shape {p.shape}, expected ({size},): one number for each mode"
-        )
+        raise InvalidPrior(f"the prior has shape {p.shape}, expected ({size},): a number per mode")
     bad = np.flatnonzero(~(p >= 0.0) | (p > 1.0 + TOLERANCE))
     if bad.size:
         raise InvalidPrior(f"the prior of mode {bad[0]} is {p[bad[0]]}: expected a value in [0, 1]")

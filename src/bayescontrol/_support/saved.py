@@ -21,7 +21,6 @@ from types import EllipsisType, SimpleNamespace
 from typing import Any, ClassVar, Self
 
 import numpy as np
-import numpy.typing as npt
 
 from bayescontrol._arrays import AnyArray, Arrays
 from bayescontrol._support.values import pack, unpack
@@ -242,12 +241,7 @@ class Number(Field):
 
 
 def checked_array(
-    arrays: Arrays,
-    name: str,
-    dtype: npt.DTypeLike,
-    shape: tuple[int | None, ...],
-    *,
-    finite: bool = True,
+    arrays: Arrays, name: str, dtype: Any, shape: tuple[int | None, ...], *, finite: bool = True
 ) -> AnyArray:
     """Return a saved array; raise IncompatibleState unless it has this dtype and shape.
 
@@ -259,8 +253,7 @@ def checked_array(
     if not fits or array.dtype != expected:
         shown = ", ".join("any" if n is None else str(n) for n in shape)
         raise IncompatibleState(
-            f"the saved array {name!r} is {array.dtype}{list(array.shape)}: expected "
-            f"{expected}[{shown}]"
+            f"the saved array {name!r} is {array.dtype}{list(array.shape)}, not {expected}[{shown}]"
         )
     if finite and expected.kind == "f" and not np.isfinite(array).all():
         raise damaged(f"{name!r} is not finite: {_shown(array)}")

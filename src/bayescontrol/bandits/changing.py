@@ -26,7 +26,6 @@ from bayescontrol.beliefs.change_points import (
     ChangePointBelief,
     DecisionClock,
     Event,
-    Snapshot,
 )
 from bayescontrol.errors import BadEvidence, InvalidPrior
 from bayescontrol.protocols import PosteriorMeasure, Probabilities, Summary
@@ -119,10 +118,9 @@ class _ArmsClock(DecisionClock, HasArms[Any]):
     #: A static belief, which checks events.
     prior: Any
 
-    def _event(self, x: Any, a: Any, o: Any) -> Event:
+    def _event(self, x: Any, a: Any, o: Any) -> Any:
         """Return a valid event, or raise an error."""
-        event: Event = self.prior.row_event(x, self.place(a), o)
-        return event
+        return self.prior.row_event(x, self.place(a), o)
 
 
 class ChangingArmsBelief(_ArmsClock, ChangePointBelief):
@@ -272,7 +270,7 @@ class ChangingArmsBelief(_ArmsClock, ChangePointBelief):
         grown.add(arm, prior)
         state = self.segments()(grown, old.weights.hazards, self._hazard_prior, self.most_starts)
 
-        def with_arm(saved: Snapshot) -> Snapshot:
+        def with_arm(saved: Any) -> Any:
             pairs = zip(saved.arrays[5:], state.arrays.values(), strict=True)
             rows = [np.concatenate([v, prior[:, -1:]], 1) for v, prior in pairs]
             return saved._replace(arrays=saved.arrays[:5] + rows)
@@ -395,8 +393,7 @@ class PerArmBelief(ManyFilters):
         """Learn (x, row of the arm, reward); for the other arms, only time goes on."""
         if decision is not None and self._parts[0].has_answer(decision):
             raise BadEvidence(
-                f"decision {decision} has its reward already: give each decision one reward, or "
-                "MISSING"
+                f"decision {decision} has its reward already: give each one reward, or MISSING"
             )
         x, j, r = event or (None, 0, None)
         self._parts[j].take_event(event and (x, 0, r), decision)
@@ -417,7 +414,7 @@ class PerArmBelief(ManyFilters):
         return sum(part.log_evidence for part in self._parts)
 
     @property
-    def window_start(self) -> Snapshot:
+    def window_start(self) -> Any:
         """The state of the first arm at which the window begins."""
         return self._parts[0].window_start
 

@@ -196,11 +196,10 @@ class LearnedChangingBelief(ManyFilters):
         super().begin()
         self._settle()
 
-    def _event(self, x: Any, a: Any, o: Any) -> Event:
+    def _event(self, x: Any, a: Any, o: Any) -> Any:
         """Return a valid event as (x, row of arm a, reward in units), or raise an error."""
         x, j, r = super()._event(x, a, o)
-        event: Event = self.prior.row_event(x, j, r / float(self._unit[1] or 1.0))
-        return event
+        return self.prior.row_event(x, j, r / float(self._unit[1] or 1.0))
 
     def take_event(self, event: Event | None, decision: int | None = None) -> None:
         """Learn the event of a decision, by default the current one; None: its reward is lost."""

@@ -13,18 +13,12 @@ the distribution of the rewards. A draw with more than one largest mean pulls on
 
 import math
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar, Final, NamedTuple, TypeAlias
+from typing import Any, ClassVar, Final, NamedTuple, TypeAlias, cast
 
 import numpy as np
 
 from bayescontrol._arrays import ArrayLike, FloatArray
-from bayescontrol._support.description import (
-    MOST_NUMBERS,
-    ModelKind,
-    SettingDoc,
-    SizeLimit,
-    stored_name,
-)
+from bayescontrol._support import description
 from bayescontrol._support.names import Names
 from bayescontrol._support.saved import Fixed, declare
 from bayescontrol._support.temperature import with_temperature
@@ -145,7 +139,7 @@ class ArmDrawsBelief(DrawsBelief):
     format_name: ClassVar[str] = "ArmDrawsBelief"
     stateless_draws: ClassVar[bool] = True
     context_free: ClassVar[bool] = True
-    posterior_measure: ClassVar[PosteriorMeasure | None] = PosteriorMeasure("mean reward", "reward")
+    posterior_measure: ClassVar = PosteriorMeasure("mean reward", "reward")
     saved_fields = declare(
         Fixed("family", lambda belief: format_text(belief._rewards.family)),
         Fixed("arms", lambda belief: list(belief._rewards.names)),
@@ -212,18 +206,18 @@ class DrawsBandit:
     {'red': 0.5, 'blue': 0.5}
     """
 
-    model_kind: ClassVar[ModelKind] = ModelKind(
+    model_kind: ClassVar[description.ModelKind] = description.ModelKind(
         "draws-bandit",
         "A bandit whose posterior is given by joint draws of the mean rewards of its arms.",
         {
-            "problem": SettingDoc("name of a model", "The kind of the bandit."),
-            "settings": SettingDoc(
+            "problem": description.SettingDoc("name of a model", "The kind of the bandit."),
+            "settings": description.SettingDoc(
                 '{"dict": [["arms", …], …]}', "The settings of that bandit; its prior is not used."
             ),
-            "draws": SettingDoc(
+            "draws": description.SettingDoc(
                 "lists of one number for each arm", "The mean rewards of the arms in each draw."
             ),
-            "log_weights": SettingDoc(
+            "log_weights": description.SettingDoc(
                 "list of numbers or null",
                 "The logarithm of the first weight of each draw, up to a constant. Default: equal.",
             ),
@@ -236,8 +230,10 @@ class DrawsBandit:
         observation=1,
         feedback="as for the bandit",
         limits=(
-            SizeLimit(
-                "draws times arms", lambda size: size["draws"] * size["settings.arms"], MOST_NUMBERS
+            description.SizeLimit(
+                "draws times arms",
+                lambda size: size["draws"] * size["settings.arms"],
+                description.MOST_NUMBERS,
             ),
         ),
     )
@@ -276,14 +272,13 @@ class DrawsBandit:
 
     def environment(self, truth: ArrayLike | Mapping[Any, Any]) -> ArmsEnvironment:
         """Return a world with these true parameters, as `problem.environment` does."""
-        world: ArmsEnvironment = self.problem.environment(truth)
-        return world
+        return cast("ArmsEnvironment", self.problem.environment(truth))
 
     def settings(self) -> dict[str, Any]:
         """Return the kind and the settings of the bandit, the draws and the weights."""
         log_weights = None if self.log_weights is None else self.log_weights.tolist()
         return {
-            "problem": stored_name(self.problem),
+            "problem": description.stored_name(self.problem),
             "settings": self.problem.settings(),
             "draws": self.draws.tolist(),
             "log_weights": log_weights,

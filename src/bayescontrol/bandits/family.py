@@ -142,15 +142,13 @@ class Intervals(Protocol):
         """The m with P(m_j ≤ m | past) = p for each p of `tails`, shape (arms, tails)."""
 
 
-def mixed_quantiles(
-    components: Sequence[tuple[float, FloatArray]], tails: FloatArray
-) -> FloatArray:
+def mixed_quantiles(parts: Sequence[tuple[float, FloatArray]], tails: FloatArray) -> FloatArray:
     """Return the m with F(m) = p for each p of `tails`, where F = Σ_s p_s F_s.
 
-    A component is p_s with the quantiles of F_s at `QUANTILE_GRID`.
+    A part is p_s with the quantiles of F_s at `QUANTILE_GRID`.
     """
-    m = np.unique(np.concatenate([q for _, q in components]))
-    F = np.sum([p * np.interp(m, q, QUANTILE_GRID, 0.0, 1.0) for p, q in components], axis=0)
+    m = np.unique(np.concatenate([q for _, q in parts]))
+    F = np.sum([p * np.interp(m, q, QUANTILE_GRID, 0.0, 1.0) for p, q in parts], axis=0)
     return np.asarray(np.interp(tails, F, m))
 
 
@@ -212,9 +210,7 @@ def true_rows(given: ArrayLike, arms: int, limits: Mapping[str, tuple[float, flo
     for name, (low, high), column in zip(names, limits.values(), rows.T, strict=True):
         for j in (column.argmin(), column.argmax()):  # a NaN counts as smallest and as largest
             if not low <= column.item(j) <= high:
-                raise InvalidTable(
-                    f"arm {j}: the {name} is {column[j]:g}, it must be in [{low:g}, {high:g}]"
-                )
+                raise InvalidTable(f"arm {j}: {name} {column[j]:g} is not in [{low:g}, {high:g}]")
     return rows
 
 
@@ -248,14 +244,18 @@ def as_count(o: Any, arm: str) -> float:
     return as_reward(o, arm, "0, 1, 2, …", lambda r: 0.0 <= r <= LARGEST_COUNT and r.is_integer())
 
 
-def checked_draws(
-    what: str, drawn: list[float], least: float, largest: float, advice: str
-) -> FloatArray:
-    """Return drawn values as a column; raise InvalidPrior if one is outside [least, largest]."""
+def odds_means(rows: FloatArray) -> FloatArray:
+    """E[r_j] = b_j / (a_j - 1) of rows (a, b); ∞ for a_j ≤ 1."""
+    a, b = rows.T
+    return np.asarray(np.divide(b, a - 1.0, out=np.full(len(rows), np.inf), where=a > 1.0))
+
+
+def checked_draws(what: str, drawn: list[float], low: float, high: float, hint: str) -> FloatArray:
+    """Return drawn values as a column; raise InvalidPrior if one is outside [low, high]."""
     for j, value in enumerate(drawn):
-        if not least <= value <= largest:
+        if not low <= value <= high:
             raise InvalidPrior(
                 f"arm {j}: the {what} {value:g} drawn from the prior is outside "
-                f"[{least:g}, {largest:g}]: {advice}"
+                f"[{low:g}, {high:g}]: {hint}"
             )
     return np.array(drawn)[:, None]

@@ -14,19 +14,9 @@ from typing import Any, ClassVar, Final
 import numpy as np
 
 from bayescontrol._arrays import ArrayLike, FloatArray
+from bayescontrol.bandits import family
 from bayescontrol.bandits.bandit import Bandit
 from bayescontrol.bandits.best_arm import Mixture, gamma_best
-from bayescontrol.bandits.family import (
-    LARGEST_COUNT,
-    Family,
-    FamilyKind,
-    TableRow,
-    as_count,
-    as_reward,
-    checked_draws,
-    settings_of,
-    true_rows,
-)
 from bayescontrol.bandits.learned import Learned, with_prior
 from bayescontrol.bandits.roster import Arms
 from bayescontrol.kernels.families import number
@@ -34,10 +24,10 @@ from bayescontrol.seeding import Stream
 
 #: The largest exponential reward, and the largest mean reward.
 LARGEST_TIME: Final = 1e150
-_POISSON: Final = FamilyKind(
+_POISSON: Final = family.FamilyKind(
     "poisson-bandit",
     "Arms that pay counts.",
-    settings_of(
+    family.settings_of(
         '[a, b], or "learned"',
         "Gamma(a, rate b) over the mean of an arm. Default: [1, 1]. Learned: a and b are learned "
         "from all arms.",
@@ -47,12 +37,12 @@ _POISSON: Final = FamilyKind(
     feedback="a whole number, 0 or more",
     truth=[1.0, 2.0],
     refused=(-1, 0.5, 1e300),
-    table=(TableRow("arms", "0, 1, 2, …", "rate ~ Gamma(1, 1)", "rates"),),
+    table=(family.TableRow("arms", "0, 1, 2, …", "rate ~ Gamma(1, 1)", "rates"),),
 )
-_EXPONENTIAL: Final = FamilyKind(
+_EXPONENTIAL: Final = family.FamilyKind(
     "exponential-bandit",
     "Arms that pay exponentially distributed amounts, waiting times for example.",
-    settings_of(
+    family.settings_of(
         '[a, b], or "learned"',
         "Gamma(a, rate b) over 1 / mean of an arm. Default: [2, 1]. Learned: a and b are learned "
         "from all arms.",
@@ -62,7 +52,7 @@ _EXPONENTIAL: Final = FamilyKind(
     feedback="a number, 0 or more",
     truth=[1.0, 2.0],
     refused=(-1e-9, 1e200),
-    table=(TableRow("arms", "a number from 0 up", "1/mean ~ Gamma(2, 1)", "means"),),
+    table=(family.TableRow("arms", "a number from 0 up", "1/mean ~ Gamma(2, 1)", "means"),),
 )
 #: Values of (a, b) of a learned prior: the mean a/b from 4^-4 to 4^6, and the shape a, by which the
 #: means of the arms differ by a factor of about 1 + 1/√a. The default (1, 1) is among them.
@@ -79,7 +69,7 @@ LEARNED_EXPONENTIAL: Final = np.array(
 )
 
 
-class Poisson(Family):
+class Poisson(family.Family):
     """Rewards 0, 1, 2, …, Poisson with mean m; the means have Gamma(a, rate b) priors.
 
     >>> family = Poisson()
@@ -89,7 +79,7 @@ class Poisson(Family):
     array([1.5])
     """
 
-    model_kind: ClassVar[FamilyKind] = _POISSON
+    model_kind: ClassVar[family.FamilyKind] = _POISSON
     kind = number("poisson")
     format_text: ClassVar[str] = "Poisson()"
     columns = ("a", "b")
@@ -97,17 +87,17 @@ class Poisson(Family):
 
     def truth(self, given: ArrayLike, arms: int) -> FloatArray:
         """Return the mean rewards m_j as a column; each must be in [0, 2^53]."""
-        return true_rows(given, arms, {"mean reward": (0.0, LARGEST_COUNT)})
+        return family.true_rows(given, arms, {"mean reward": (0.0, family.LARGEST_COUNT)})
 
     def draw_truth(self, prior: FloatArray, rng: Stream) -> FloatArray:
         """Draw m_j ~ Gamma(a_j, rate b_j)."""
         means = [rng.gamma(a) / b for a, b in prior]
         advice = "use a larger b, or a smaller a"
-        return checked_draws("mean reward", means, 0.0, LARGEST_COUNT, advice)
+        return family.checked_draws("mean reward", means, 0.0, family.LARGEST_COUNT, advice)
 
     def reward(self, o: Any) -> float:
         """Return o as a float; raise BadEvidence unless it is one of 0, 1, 2, …"""
-        return as_count(o, "Poisson")
+        return family.as_count(o, "Poisson")
 
     def expected(self, rows: FloatArray) -> FloatArray:
         """E[r_j] = a_j / b_j."""
@@ -128,7 +118,7 @@ class Poisson(Family):
         return Learned(self, POOLED_POISSON, _totals)
 
 
-class Exponential(Family):
+class Exponential(family.Family):
     """Rewards ≥ 0, exponential with mean m = 1/θ; the rates θ have Gamma(a, rate b) priors.
 
     >>> family = Exponential()
@@ -138,7 +128,7 @@ class Exponential(Family):
     array([inf])
     """
 
-    model_kind: ClassVar[FamilyKind] = _EXPONENTIAL
+    model_kind: ClassVar[family.FamilyKind] = _EXPONENTIAL
     kind = number("exponential")
     format_text: ClassVar[str] = "Exponential()"
     columns = ("a", "b")
@@ -146,24 +136,21 @@ class Exponential(Family):
 
     def truth(self, given: ArrayLike, arms: int) -> FloatArray:
         """Return the mean rewards m_j = 1/θ_j as a column; each must be in [1e-150, 1e150]."""
-        return true_rows(given, arms, {"mean reward": (1.0 / LARGEST_TIME, LARGEST_TIME)})
+        return family.true_rows(given, arms, {"mean reward": (1.0 / LARGEST_TIME, LARGEST_TIME)})
 
     def draw_truth(self, prior: FloatArray, rng: Stream) -> FloatArray:
         """Draw θ_j ~ Gamma(a_j, rate b_j) and return m_j = 1/θ_j."""
         rates = [rng.gamma(a) / b for a, b in prior]
         means = [1.0 / theta if theta > 0.0 else math.inf for theta in rates]
         advice = "use a larger a, and b on the rewards' scale"
-        return checked_draws("mean reward", means, 1.0 / LARGEST_TIME, LARGEST_TIME, advice)
+        return family.checked_draws("mean reward", means, 1.0 / LARGEST_TIME, LARGEST_TIME, advice)
 
     def reward(self, o: Any) -> float:
         """Return o as a float; raise BadEvidence unless it is a number from 0 to 1e150."""
         expected = f"a number from 0 to {LARGEST_TIME:g}"
-        return as_reward(o, "exponential", expected, lambda r: 0.0 <= r <= LARGEST_TIME)
+        return family.as_reward(o, "exponential", expected, lambda r: 0.0 <= r <= LARGEST_TIME)
 
-    def expected(self, rows: FloatArray) -> FloatArray:
-        """E[r_j] = b_j / (a_j - 1); ∞ for a_j ≤ 1."""
-        a, b = rows.T
-        return np.asarray(np.divide(b, a - 1.0, out=np.full(len(rows), np.inf), where=a > 1.0))
+    expected = staticmethod(family.odds_means)
 
     def best(self, rows: FloatArray, mixture: Mixture | None = None) -> FloatArray:
         """P(m_j > all others) = P(θ_j < all others), by quadrature."""
@@ -203,7 +190,7 @@ class PoissonBandit(Bandit):
     'blue'
     """
 
-    model_kind: ClassVar[FamilyKind] = _POISSON
+    model_kind: ClassVar[family.FamilyKind] = _POISSON
 
     def __init__(self, arms: Arms, prior: ArrayLike | str | None = None) -> None:
         super().__init__(*with_prior(Poisson(), arms, prior, LEARNED_POISSON, _totals))
@@ -226,7 +213,7 @@ class ExponentialBandit(Bandit):
     'blue'
     """
 
-    model_kind: ClassVar[FamilyKind] = _EXPONENTIAL
+    model_kind: ClassVar[family.FamilyKind] = _EXPONENTIAL
 
     def __init__(self, arms: Arms, prior: ArrayLike | str | None = None) -> None:
         grid, totals = LEARNED_EXPONENTIAL, _totals_of_amounts

@@ -21,18 +21,10 @@ import numpy as np
 
 from bayescontrol._arrays import ArrayLike, FloatArray, IntArray, as_numbers, require_between
 from bayescontrol._support.description import SettingDoc
+from bayescontrol.bandits import family
 from bayescontrol.bandits.bandit import Bandit
 from bayescontrol.bandits.best_arm import Mixture, normal_best, student_best
 from bayescontrol.bandits.changing_learned import SCALES, Given, unit_of
-from bayescontrol.bandits.family import (
-    Family,
-    FamilyKind,
-    TableRow,
-    as_reward,
-    parameter_rows,
-    settings_of,
-    true_rows,
-)
 from bayescontrol.bandits.learned import NEGLIGIBLE, Learned, is_learned
 from bayescontrol.bandits.roster import Arms
 from bayescontrol.errors import InvalidPrior, QuadratureFailed
@@ -48,10 +40,10 @@ LEAST_ALPHA: Final = 0.125
 RATIOS: Final = 2.0 ** np.arange(-4.0, 5.0)
 #: Decimal digits of action probabilities, with one more than is stated.
 DIGITS: Final = 8.0
-_KIND: Final = FamilyKind(
+_KIND: Final = family.FamilyKind(
     "gaussian-bandit",
     "Arms that pay a number with Gaussian noise.",
-    settings_of(
+    family.settings_of(
         '"learned"; or [mean, sd] if the noise is known, else [μ, κ, α, β]',
         "The mean reward of an arm, on the scale of your rewards: N(mean, sd²), or normal-gamma. "
         'Default: "learned"; give both sd and prior, or neither.',
@@ -67,14 +59,14 @@ _KIND: Final = FamilyKind(
     truth=[10.0, 12.0],
     refused=(1e200, -1e200),
     table=(
-        TableRow("arms", "any number", "learned, with the noise", "rows (mean, sd)"),
-        TableRow(
+        family.TableRow("arms", "any number", "learned, with the noise", "rows (mean, sd)"),
+        family.TableRow(
             "arms, sd=2, prior=(10, 5)",
             "any number, known sd",
             "to be given: mean and sd of the mean",
             "means",
         ),
-        TableRow(
+        family.TableRow(
             "arms, sd=None, prior=(0, 1, 1, 1)",
             "any number, an unknown sd for each arm",
             "to be given: normal-gamma",
@@ -84,7 +76,7 @@ _KIND: Final = FamilyKind(
 )
 
 
-class _GaussianFamily(Family):
+class _GaussianFamily(family.Family):
     """Base of the Gaussian families, whose rows start with a mean and whose rewards are numbers."""
 
     #: The parameters that must be positive.
@@ -92,7 +84,7 @@ class _GaussianFamily(Family):
 
     def rows(self, saved: ArrayLike, arms: int) -> FloatArray:
         """Return saved rows of parameters; raise InvalidPrior if one is invalid or too large."""
-        rows = parameter_rows(saved, arms, self.columns, self.positive)
+        rows = family.parameter_rows(saved, arms, self.columns, self.positive)
         for j, mean in enumerate(rows[:, 0]):
             if abs(mean) > LARGEST:
                 raise InvalidPrior(f"arm {j}: the mean is {mean:g}, it must be within ±{LARGEST:g}")
@@ -100,7 +92,9 @@ class _GaussianFamily(Family):
 
     def reward(self, o: Any) -> float:
         """Return o as a float; raise BadEvidence unless it is a number within ±1e150."""
-        return as_reward(o, "Gaussian", f"a number in ±{LARGEST:g}", lambda r: abs(r) <= LARGEST)
+        return family.as_reward(
+            o, "Gaussian", f"a number in ±{LARGEST:g}", lambda r: abs(r) <= LARGEST
+        )
 
 
 class GaussianRewards(_GaussianFamily):
@@ -113,7 +107,7 @@ class GaussianRewards(_GaussianFamily):
     GaussianRewards(sd=2.0)
     """
 
-    model_kind: ClassVar[FamilyKind] = _KIND
+    model_kind: ClassVar[family.FamilyKind] = _KIND
     kind = number("gaussian")
     columns = ("mu", "lam")
     positive = ("lam",)
@@ -133,7 +127,7 @@ class GaussianRewards(_GaussianFamily):
         `given` is (mean, sd) for all arms or for each, by default (0, 1).
         """
         prior = self.default if given is None else given
-        rows = parameter_rows(prior, arms, ("mean", "sd"), ("sd",))
+        rows = family.parameter_rows(prior, arms, ("mean", "sd"), ("sd",))
         # An extreme sd gives λ = 0 or λ = ∞, which `self.rows` rejects, as it does large means.
         with np.errstate(over="ignore", divide="ignore"):
             rows[:, 1] = 1.0 / rows[:, 1] ** 2
@@ -141,7 +135,7 @@ class GaussianRewards(_GaussianFamily):
 
     def truth(self, given: ArrayLike, arms: int) -> FloatArray:
         """Return the mean rewards m_j as a column; each must be within ±1e150."""
-        return true_rows(given, arms, {"mean reward": (-LARGEST, LARGEST)})
+        return family.true_rows(given, arms, {"mean reward": (-LARGEST, LARGEST)})
 
     def draw_truth(self, prior: FloatArray, rng: Stream) -> FloatArray:
         """Draw m_j ~ N(μ_j, 1/λ_j)."""
@@ -189,7 +183,7 @@ class NormalGamma(_GaussianFamily):
     -1.837877
     """
 
-    model_kind: ClassVar[FamilyKind] = _KIND
+    model_kind: ClassVar[family.FamilyKind] = _KIND
     kind = number("normal_gamma")
     format_text: ClassVar[str] = "NormalGamma()"
     columns = ("mu", "kappa", "alpha", "beta")
@@ -202,7 +196,7 @@ class NormalGamma(_GaussianFamily):
 
     def truth(self, given: ArrayLike, arms: int) -> FloatArray:
         """Return one row (mean, standard deviation) per arm, or raise InvalidTable."""
-        return true_rows(given, arms, {"mean": (-LARGEST, LARGEST), "sd": (0.0, LARGEST)})
+        return family.true_rows(given, arms, {"mean": (-LARGEST, LARGEST), "sd": (0.0, LARGEST)})
 
     def draw_truth(self, prior: FloatArray, rng: Stream) -> FloatArray:
         """Draw τ_j ~ Gamma(α_j, rate β_j), then m_j ~ N(μ_j, 1/κ_j τ_j); return (m_j, 1/√τ_j)."""
@@ -277,7 +271,7 @@ class LearnedGaussian(Learned):
     [[0.0, 0.0, 0.0, 0.0]]
     """
 
-    model_kind: ClassVar[FamilyKind] = _KIND
+    model_kind: ClassVar[family.FamilyKind] = _KIND
 
     def __init__(self) -> None:
         super().__init__(NormalGamma(), 1.0 / RATIOS[:, None] ** 2, _totals)
@@ -492,7 +486,7 @@ class GaussianBandit(Bandit):
     ArmsEnvironment(NormalGamma(), means 0: 10, 1: 10.5)
     """
 
-    model_kind: ClassVar[FamilyKind] = _KIND
+    model_kind: ClassVar[family.FamilyKind] = _KIND
 
     def __init__(
         self, arms: Arms, sd: float | str | None = "learned", prior: ArrayLike | str = "learned"
@@ -506,5 +500,5 @@ class GaussianBandit(Bandit):
                 f"sd={sd!r} with prior={prior!r}: give both, as sd=2, prior=(10, 5) or sd=None, "
                 "prior=(0, 1, 1, 1), or neither: then both are learned"
             )
-        family = NormalGamma() if sd is None else GaussianRewards(cast("float", sd))
-        super().__init__(family, arms, prior)
+        rewards = NormalGamma() if sd is None else GaussianRewards(cast("float", sd))
+        super().__init__(rewards, arms, prior)

@@ -13,37 +13,31 @@ from typing import Any, ClassVar, Final
 import numpy as np
 
 from bayescontrol._arrays import ArrayLike, FloatArray
+from bayescontrol.bandits import family
 from bayescontrol.bandits.bandit import Bandit
 from bayescontrol.bandits.best_arm import Mixture, beta_best
-from bayescontrol.bandits.family import (
-    Family,
-    FamilyKind,
-    TableRow,
-    as_count,
-    checked_draws,
-    settings_of,
-    true_rows,
-)
 from bayescontrol.bandits.roster import Arms
 from bayescontrol.kernels.families import number
 from bayescontrol.seeding import Stream
 
 #: The smallest probability of success: with it rewards stay far below 2^53, where counts end.
 LEAST_P: Final = 1e-12
-_KIND: Final = FamilyKind(
+_KIND: Final = family.FamilyKind(
     "geometric-bandit",
     "Arms that pay the number of failures before a success.",
-    settings_of("[α, β]", "Beta(α, β) over the probability of success of an arm. Default: [2, 1]."),
+    family.settings_of(
+        "[α, β]", "Beta(α, β) over the probability of success of an arm. Default: [2, 1]."
+    ),
     example={"arms": ["short", "medium", "long"]},
     observation=3,
     feedback="a whole number, 0 or more",
     truth=[0.4, 0.3, 0.25],
     refused=(-1, 0.5, 1e300),
-    table=(TableRow("arms", "0, 1, 2, …", "p ~ Beta(2, 1), mean (1 - p)/p", "values of p"),),
+    table=(family.TableRow("arms", "0, 1, 2, …", "p ~ Beta(2, 1), mean (1 - p)/p", "values of p"),),
 )
 
 
-class Geometric(Family):
+class Geometric(family.Family):
     """Failures before a success of probability p; the p have Beta(α, β) priors.
 
     >>> family = Geometric()
@@ -53,7 +47,7 @@ class Geometric(Family):
     array([inf])
     """
 
-    model_kind: ClassVar[FamilyKind] = _KIND
+    model_kind: ClassVar[family.FamilyKind] = _KIND
     kind = number("geometric")
     format_text: ClassVar[str] = "Geometric()"
     columns = ("alpha", "beta")
@@ -61,27 +55,23 @@ class Geometric(Family):
 
     def truth(self, given: ArrayLike, arms: int) -> FloatArray:
         """Return the probabilities p_j as a column; each must be in [1e-12, 1]."""
-        return true_rows(given, arms, {"probability of success": (LEAST_P, 1.0)})
+        return family.true_rows(given, arms, {"probability of success": (LEAST_P, 1.0)})
 
     def draw_truth(self, prior: FloatArray, rng: Stream) -> FloatArray:
         """Draw p_j ~ Beta(α_j, β_j)."""
         drawn = [rng.beta(alpha, beta) for alpha, beta in prior]
         advice = "use a larger alpha, or a smaller beta"
-        return checked_draws("probability of success", drawn, LEAST_P, 1.0, advice)
+        return family.checked_draws("probability of success", drawn, LEAST_P, 1.0, advice)
 
     def reward(self, o: Any) -> float:
         """Return o as a float; raise BadEvidence unless it is one of 0, 1, 2, …"""
-        return as_count(o, "geometric")
+        return family.as_count(o, "geometric")
 
     def means(self, truth: FloatArray) -> FloatArray:
         """m_j = (1 - p_j) / p_j."""
         return np.asarray((1.0 - truth[:, 0]) / truth[:, 0])
 
-    def expected(self, rows: FloatArray) -> FloatArray:
-        """E[r_j] = β_j / (α_j - 1); ∞ for α_j ≤ 1."""
-        alpha, beta = rows.T
-        infinite = np.full(len(rows), np.inf)
-        return np.asarray(np.divide(beta, alpha - 1.0, out=infinite, where=alpha > 1.0))
+    expected = staticmethod(family.odds_means)
 
     def best(self, rows: FloatArray, mixture: Mixture | None = None) -> FloatArray:
         """P(m_j > all others) = P(1 - p_j > all others), with 1 - p_j ~ Beta(β_j, α_j)."""
@@ -112,7 +102,7 @@ class GeometricBandit(Bandit):
     'blue'
     """
 
-    model_kind: ClassVar[FamilyKind] = _KIND
+    model_kind: ClassVar[family.FamilyKind] = _KIND
 
     def __init__(self, arms: Arms, prior: ArrayLike | None = None) -> None:
         super().__init__(Geometric(), arms, prior)

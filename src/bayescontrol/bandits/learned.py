@@ -10,7 +10,7 @@ its rewards, so feedback may come late and in any order, and beliefs merge.
 """
 
 from collections.abc import Callable, Hashable, Sequence
-from typing import Any, ClassVar, Final, TypeVar
+from typing import Any, ClassVar, Final, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -35,6 +35,8 @@ from bayescontrol.seeding import Stream, StreamLike, state_of
 
 #: Hyperparameters with a smaller posterior probability are left out of P(a | past).
 NEGLIGIBLE: Final = 1e-10
+#: totals(statistics) -> the sum and the number of the rewards of each arm
+Totals: TypeAlias = Callable[[FloatArray], tuple[FloatArray, FloatArray]]
 
 
 def is_learned(name: str, value: object) -> bool:
@@ -52,12 +54,7 @@ class Learned(Family):
     returns the sum of the rewards of each arm and their number from such rows.
     """
 
-    def __init__(
-        self,
-        fixed: Any,
-        grid: FloatArray,
-        totals: Callable[[FloatArray], tuple[FloatArray, FloatArray]],
-    ) -> None:
+    def __init__(self, fixed: Any, grid: FloatArray, totals: Totals) -> None:
         self.fixed, self.grid, self._totals = fixed, grid, totals
         self.kind, self.constants, self.columns = fixed.kind, fixed.constants, fixed.columns
         #: The family of the rows from which mean rewards are drawn.
@@ -173,11 +170,7 @@ class Learned(Family):
 
 
 def with_prior(
-    fixed: Family,
-    arms: Arms,
-    prior: ArrayLike | str | None,
-    grid: FloatArray,
-    totals: Callable[[FloatArray], tuple[FloatArray, FloatArray]],
+    fixed: Family, arms: Arms, prior: ArrayLike | str | None, grid: FloatArray, totals: Totals
 ) -> tuple[Family, Arms, ArrayLike | None]:
     """Return the arguments of `Bandit`: with the fixed family, or the learned one on `grid`."""
     if is_learned("prior", prior):

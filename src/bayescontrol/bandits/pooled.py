@@ -12,7 +12,7 @@ feedback may come late and in any order, and beliefs merge.
 import math
 from collections.abc import Hashable, Mapping, Sequence
 from types import SimpleNamespace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import numpy as np
 
@@ -299,9 +299,7 @@ class PooledBelief(Tempered, HasArms[SegmentMeans]):
     def merge(self, other: object) -> None:
         """Add the evidence of `other`, segment by segment."""
         if not isinstance(other, PooledBelief) or not same_family(other.family, self.family):
-            raise IncompatibleState(
-                f"{other!r} cannot be merged into {self!r}: use the same bandit"
-            )
+            raise IncompatibleState(f"cannot merge {other!r} into {self!r}: use the same bandit")
         if self.labels != other.labels:
             raise IncompatibleState(f"cannot merge {other!r}: its arms differ")
         for x, s in other._segments.items():
@@ -363,8 +361,7 @@ class Pooled:
 
     def environment(self, truth: ArrayLike | Mapping[Any, Any]) -> ArmsEnvironment:
         """Return a world with these true parameters: that of one segment."""
-        world: ArmsEnvironment = self.problem.environment(truth)
-        return world
+        return cast("ArmsEnvironment", self.problem.environment(truth))
 
     def settings(self) -> dict[str, Any]:
         """Return the kind of the bandit and its arms; it has no prior."""

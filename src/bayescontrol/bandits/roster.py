@@ -103,9 +103,7 @@ class Roster(Saved):
         """Deactivate an arm, which keeps its index; raise UnknownArm if this is impossible."""
         j = self.labels.place(arm)
         if j not in self.active:
-            raise UnknownArm(
-                f"arm {arm!r} is retired already; the active arms are {list(self.arms)}"
-            )
+            raise UnknownArm(f"arm {arm!r} is already retired: active arms are {list(self.arms)}")
         if self.active.size == 1:
             raise UnknownArm(f"arm {arm!r} is the last active arm: add another one first")
         self._activate(self.active[self.active != j])

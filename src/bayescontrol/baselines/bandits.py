@@ -159,9 +159,7 @@ class CountingAgent(Saved):
         return f"{type(self).__name__}({len(self._labels)} arms{settings}{after})"
 
 
-def _run(
-    agent: CountingAgent, environment: ArmsEnvironment, steps: int, p: Stream, q: Stream
-) -> Record:
+def _run(agent: Any, environment: ArmsEnvironment, steps: int, p: Stream, q: Stream) -> Record:
     """Run the compiled loop; the agent draws from p, the environment from q."""
     actions, rewards = np.empty(steps, np.int64), np.empty(steps)
     done = agent.interact(environment, p, q, actions, rewards)
@@ -209,9 +207,7 @@ class Oracle(CountingAgent):
         means = as_numbers(biases, f"biases={biases!r}", ValueError)
         super().__init__(arms, means, biases=means.tolist())
         if means.shape != (len(self.arms),) or not np.isfinite(means).all():
-            raise ValueError(
-                f"biases={biases!r}: give one finite mean reward for each of {len(self.arms)} arms"
-            )
+            raise ValueError(f"biases={biases!r}: give {len(self.arms)} finite mean rewards")
 
 
 # -- greedy with exploration -----------------------------------------------------------------

@@ -34,9 +34,7 @@ class GittinsAgent(CountingAgent):
     """
 
     format_name: ClassVar[str] = "GittinsAgent"
-    saved_fields = declare(
-        Fixed("table", lambda agent: [*astuple(agent.table.problem), agent.table.tolerance]),
-    )
+    saved_fields = declare(Fixed("table", lambda g: [*astuple(g.table.problem), g.table.tolerance]))
     support: ClassVar[int] = 2  # kernels.policies.BINARY
 
     def __init__(self, arms: int | Sequence[Hashable], table: GittinsTable) -> None:

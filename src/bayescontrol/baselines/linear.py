@@ -148,13 +148,11 @@ class CertaintyEquivalence(LinearAgent):
         return u
 
 
-def fade(
-    R: FloatArray, z: FloatArray, prior: tuple[FloatArray, FloatArray], forgetting: float
-) -> None:
+def fade(R: FloatArray, z: FloatArray, prior: tuple[FloatArray, FloatArray], gamma: float) -> None:
     """RᵀR ← γ RᵀR + (1 - γ) R₀ᵀR₀ and Rᵀz ← γ Rᵀz + (1 - γ) R₀ᵀz₀, in place."""
-    scale, v = math.sqrt(1.0 - forgetting), np.empty(z.size)
-    R *= math.sqrt(forgetting)
-    z *= math.sqrt(forgetting)
+    scale, v = math.sqrt(1.0 - gamma), np.empty(z.size)
+    R *= math.sqrt(gamma)
+    z *= math.sqrt(gamma)
     for row, target in zip(*prior, strict=True):
         kernels.regression.absorb(R, z, row, scale, scale * target, v)
 

@@ -19,7 +19,7 @@ Its average reward is ρ*, the most that any agent can earn.
 from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
 from types import SimpleNamespace
-from typing import Any, ClassVar, Generic
+from typing import Any, ClassVar, Generic, TypeAlias
 
 import numpy as np
 
@@ -97,6 +97,10 @@ def vote(actions: Sequence[Any], rng: Stream) -> Any:
     return min(a for a, n in counts.items() if n == most_votes)
 
 
+#: combine(actions, rng) -> a
+Combine: TypeAlias = Callable[[Sequence[Any], Stream], Any]
+
+
 class FixedExperts:
     """An agent that queries all its experts at every step and combines their actions.
 
@@ -109,10 +113,7 @@ class FixedExperts:
     """
 
     def __init__(
-        self,
-        policies: Sequence[Callable[[Any], Any]],
-        start: Any,
-        combine: Callable[[Sequence[Any], Stream], Any] = vote,
+        self, policies: Sequence[Callable[[Any], Any]], start: Any, combine: Combine = vote
     ) -> None:
         self.policies = list(policies)
         if not self.policies or not all(map(callable, self.policies)):
@@ -197,9 +198,7 @@ class OptimalPolicy(Saved):
         return f"OptimalPolicy({self.mdp!r}: gain {self.plan.gain:.6g}, in state {self.x!r})"
 
 
-def _run(
-    agent: OptimalPolicy, environment: MDPEnvironment, steps: int, p: Stream, q: Stream
-) -> Record:
+def _run(agent: Any, environment: MDPEnvironment, steps: int, p: Stream, q: Stream) -> Record:
     """Run the compiled loop; only the environment draws random numbers, from q."""
     mdp = environment.mdp
     actions, rows = np.empty(steps, np.int64), np.empty(steps, kernels.mdp.STEP)

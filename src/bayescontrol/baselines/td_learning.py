@@ -297,9 +297,7 @@ class TabularLearner(Saved, ABC):
                 np.where(np.isneginf(array), np.isneginf(saved), np.isfinite(saved)).all()
             )
             if not fits:
-                raise IncompatibleState(
-                    f"{name!r} does not fit the {len(new._names)} saved states and their actions"
-                )
+                raise IncompatibleState(f"{name!r} does not fit {len(new._names)} saved states")
             array[...] = saved
         trial._restore()
         for name in ("_names", "_places", "_rows", "_scalars"):
@@ -487,9 +485,7 @@ def _same_names(mine: Iterable[object], other: Iterable[object]) -> bool:
     return [(type(n), n) for n in mine] == [(type(n), n) for n in other]
 
 
-def _run(
-    agent: TabularLearner, environment: MDPEnvironment, steps: int, p: Stream, q: Stream
-) -> Record:
+def _run(agent: Any, environment: MDPEnvironment, steps: int, p: Stream, q: Stream) -> Record:
     """Run the compiled loop; the agent draws from p, the environment from q."""
     mdp = environment.mdp
     actions, rows = np.empty(steps, np.int64), np.empty(steps, kernels.mdp.STEP)

@@ -23,7 +23,7 @@ from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
 
-from bayescontrol import kernels
+from bayescontrol import errors, kernels
 from bayescontrol._arrays import AnyArray, ArrayLike, Arrays, FloatArray, as_integer
 from bayescontrol._mode_queries import observed_part
 from bayescontrol._support.saved import (
@@ -44,13 +44,6 @@ from bayescontrol._support.saved import (
     with_prefix,
 )
 from bayescontrol.beliefs.switching import hazard_grid
-from bayescontrol.errors import (
-    BadEvidence,
-    IncompatibleState,
-    InvalidTable,
-    MissingCapability,
-    TooLate,
-)
 from bayescontrol.protocols import MISSING
 from bayescontrol.seeding import StreamLike, state_of
 
@@ -176,9 +169,7 @@ class Segments(Saved):
         arrays = SavedArrays(arrays)
         size, most = np.size(arrays["starts"]), len(self.weights.mass)
         if not 1 <= size <= most:
-            raise IncompatibleState(
-                f"the saved state has {size} starts: expected 1 to `starts`, which is {most}"
-            )
+            raise errors.IncompatibleState(f"saved with {size} starts: `starts` allows 1 to {most}")
         t = int(checked_array(arrays, "time", np.int64, ()))
         beliefs = {i: self.prior.copy() for i in range(size if self._beliefs else 0)}
         for i, belief in beliefs.items():
@@ -293,7 +284,7 @@ class ChangePointBelief(DecisionClock):
     ) -> None:
         h, weights = hazard_grid(hazards, hazard_prior)
         if (h == 1.0).any():
-            raise InvalidTable(f"hazards={hazards!r}: expected probabilities below 1")
+            raise errors.InvalidTable(f"hazards={hazards!r}: expected probabilities below 1")
         self.prior, self.window = belief, as_integer("window", window, 1)
         self._hazard_prior, most = weights, as_integer("starts", starts, 2)
         self._state = self.segments()(belief, h, weights / weights.sum(), most)
@@ -305,13 +296,15 @@ class ChangePointBelief(DecisionClock):
     def segments(self) -> type[Segments]:
         """Return the class of the beliefs of all starts; subclasses may use compiled ones."""
         if getattr(self.prior, "learns_scale", False):
-            raise MissingCapability(
+            raise errors.MissingCapability(
                 f"{self.prior!r} learns its scale, which every new segment would forget: use "
                 "problem.changing(), or a belief with a given prior"
             )
         for method in ("plain_event", "log_predictive"):
             if not hasattr(self.prior, method):
-                raise MissingCapability(f"{self.prior!r} cannot change: it lacks {method}(x, a, o)")
+                raise errors.MissingCapability(
+                    f"{self.prior!r} cannot change: it lacks {method}(x, a, o)"
+                )
         return Segments
 
     @property
@@ -341,10 +334,9 @@ class ChangePointBelief(DecisionClock):
         if self._state.t in self._waiting:
             self._close(None)
 
-    def _event(self, x: Any, a: Any, o: Any) -> Event:
+    def _event(self, x: Any, a: Any, o: Any) -> Any:
         """Return a valid event in plain values, or raise an error."""
-        event: Event = self.prior.plain_event(x, a, o)
-        return event
+        return self.prior.plain_event(x, a, o)
 
     def take_event(self, event: Event | None, decision: int | None = None) -> None:
         """Learn the event of a decision, by default the current one; None: its answer is lost."""
@@ -355,7 +347,7 @@ class ChangePointBelief(DecisionClock):
             self._require_open(n)
         elif self._waiting and n not in self._waiting:
             still_open = ", ".join(map(str, self.open_decisions))
-            raise BadEvidence(
+            raise errors.BadEvidence(
                 f"no decision was made since the last observation, and earlier decisions are open "
                 f"({still_open}): pass decision=NUMBER to say which one is meant"
             )
@@ -377,17 +369,17 @@ class ChangePointBelief(DecisionClock):
         """Raise an error unless decision n was made, is recent enough, and has no answer."""
         now = self._state.t
         if not 0 <= n < now:
-            raise BadEvidence(
+            raise errors.BadEvidence(
                 f"decision {n} has not been made: the next decision is {now}. Read "
                 "`belief.decision` after the action and before its observation"
             )
         if n < max(now - self.window, self.window_start.t):
-            raise TooLate(
+            raise errors.TooLate(
                 f"the answer to decision {n} comes {now - n} decisions late: this belief accepts "
                 f"answers up to {self.window} decisions late; set `window`"
             )
         if self.has_answer(n):
-            raise BadEvidence(f"decision {n} has an answer already: give each decision one answer")
+            raise errors.BadEvidence(f"decision {n} has an answer already: give each only one")
 
     def has_answer(self, decision: int) -> bool:
         """Whether a decision of the window has an answer."""
@@ -542,7 +534,7 @@ class ChangePointBelief(DecisionClock):
 
     def merge(self, other: object) -> None:
         """Raise IncompatibleState: the belief depends on the order of the observations."""
-        raise IncompatibleState(
+        raise errors.IncompatibleState(
             f"{self!r} cannot be merged: a belief about a changing world depends on the order of "
             "the observations. Give all of them to one belief, in order"
         )

@@ -5,7 +5,7 @@
 `problem.changing()` returns a `Changing`: the same problem with a belief that follows changes.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from copy import deepcopy
 from operator import index
 from typing import Any, ClassVar, Final
@@ -126,12 +126,7 @@ class Changing:
     model_kind: ClassVar[ModelKind] = _KIND
 
     def __init__(
-        self,
-        problem: Any,
-        belief: Callable[..., Any],
-        options: Mapping[str, Any],
-        *,
-        per_arm: bool = False,
+        self, problem: Any, belief: Any, options: Mapping[str, Any], *, per_arm: bool = False
     ) -> None:
         self.problem, self.options, self.per_arm = problem, dict(options), per_arm
         self.make_belief = belief
@@ -144,9 +139,7 @@ class Changing:
     def agent(self, *arguments: Any, **options: Any) -> Rule:
         """Return an agent; the arguments are those of the static problem."""
         if options.get("draws") is not None:
-            raise MissingCapability(
-                "draws describe a world that does not change: use the agent of the static problem"
-            )
+            raise MissingCapability("draws describe a static world: use the static problem")
         static = self.problem.agent(*arguments, **options)
         tempered = {k: v for k, v in options.items() if k == "temperature" and v != 1.0}
         belief = self.make_belief(**self.options, **tempered)

@@ -28,6 +28,8 @@ from bayescontrol.seeding import Stream, StreamLike, require_stream
 
 #: All draws: one array, or arrays by name. The first axis counts the draws.
 Draws: TypeAlias = Any
+#: Draws as a user gives them.
+GivenDraws: TypeAlias = ArrayLike | Mapping[str, ArrayLike]
 #: log_likelihood(draws, x, a, o) -> n numbers
 LogLikelihood: TypeAlias = Callable[[Draws, Any, Any, Any], Any]
 #: act(draw, x, rng) -> a
@@ -242,7 +244,7 @@ class DrawsBelief(WeightedBelief):
 
     def __init__(
         self,
-        draws: ArrayLike | Mapping[str, ArrayLike],
+        draws: GivenDraws,
         *,
         log_likelihood: LogLikelihood,
         act: Act | None = None,
@@ -255,9 +257,7 @@ class DrawsBelief(WeightedBelief):
             require_functions(best=best)
             act = partial(_act_best, best)
         elif act is None or best is not None:
-            raise MissingCapability(
-                "a draw has one policy: give either act(draw, x, rng) or best(draws, x)"
-            )
+            raise MissingCapability("give either act(draw, x, rng) or best(draws, x)")
         require_functions(log_likelihood=log_likelihood, act=act)
         if refit_below is not None:
             require_between("refit_below", refit_below, 0.0, np.inf)
@@ -341,11 +341,7 @@ class DrawsBelief(WeightedBelief):
         return self.effective_size < (least if self._refit_below is None else self._refit_below)
 
     def refit(
-        self,
-        draws: ArrayLike | Mapping[str, ArrayLike],
-        *,
-        through: int,
-        log_weights: ArrayLike | None = None,
+        self, draws: GivenDraws, *, through: int, log_weights: ArrayLike | None = None
     ) -> None:
         """Replace the draws by those of a new fit, and replay the events that it does not contain.
 
@@ -380,10 +376,7 @@ class DrawsBelief(WeightedBelief):
         self.replace_draws(draws, self._history[n - self.contained :], log_weights)
 
     def replace_draws(
-        self,
-        draws: ArrayLike | Mapping[str, ArrayLike],
-        later: Sequence[Event],
-        log_weights: ArrayLike | None = None,
+        self, draws: GivenDraws, later: Sequence[Event], log_weights: ArrayLike | None = None
     ) -> None:
         """Replace the draws, and learn the last observations, `later`, which they do not contain.
 

@@ -93,9 +93,7 @@ def _checked_draws(draw: Draw, n: int, rng: Stream) -> FloatArray:
 class WeightedBelief(Saved):
     """Base of beliefs over weighted points; observations multiply the weights by likelihoods."""
 
-    posterior_measure: ClassVar[PosteriorMeasure | None] = PosteriorMeasure(
-        "posterior mean", "its own"
-    )
+    posterior_measure: ClassVar = PosteriorMeasure("posterior mean", "its own")
     _weights: Weights
 
     @abstractmethod
@@ -387,8 +385,7 @@ class ResampleMoveBelief(ParticleBelief):
 
     format_name: ClassVar[str] = "ResampleMoveBelief"
     saved_fields = declare(
-        Number("sampler/accepted", "accepted", finite=False),
-        History("history/", "_history"),
+        Number("sampler/accepted", "accepted", finite=False), History("history/", "_history")
     )
 
     _advice_impossible = "Take more particles or a wider prior"
@@ -425,9 +422,7 @@ class ResampleMoveBelief(ParticleBelief):
         """Return ln π(θ_i) + const for every row of `theta`."""
         total = np.array(self._log_prior(theta), np.float64)
         if total.shape != theta.shape[:1]:
-            raise BadEvidence(
-                f"log_prior returned shape {total.shape}, expected one number per particle"
-            )
+            raise BadEvidence(f"log_prior returned shape {total.shape}: give a number per particle")
         for x, a, o in self._history:
             total += self._log_likelihoods(theta, x, a, o)
         is_invalid = np.isnan(total) | (total == np.inf)

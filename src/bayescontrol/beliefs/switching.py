@@ -274,9 +274,7 @@ class FadingBelief(_Changing[M]):
         on_impossible: OnImpossible = "raise",
     ) -> None:
         super().__init__(modes, prior, on_impossible=on_impossible)
-        self._lam = require_between(
-            "forgetting", forgetting, 0.0, 1.0, ends="(]", error=InvalidTable
-        )
+        self._lam = require_between("forgetting", forgetting, 0, 1, ends="(]", error=InvalidTable)
 
     def _predict(self, current: Weights) -> Weights:
         # Logarithms cover the range of the exponents; their rounding errors fade with λ < 1.
@@ -297,9 +295,7 @@ def hazard_grid(hazard: ArrayLike, prior: ArrayLike | None) -> tuple[FloatArray,
     h = np.atleast_1d(as_numbers(hazard, f"hazard={hazard!r}", InvalidTable))
     is_text, are_probabilities = isinstance(hazard, str | bytes), np.all((h >= 0.0) & (h <= 1.0))
     if is_text or h.ndim > 1 or not h.size or not are_probabilities or np.unique(h).size < h.size:
-        raise InvalidTable(
-            f"hazard={hazard!r}: expected a probability in [0, 1], or a list of different ones"
-        )
+        raise InvalidTable(f"hazard={hazard!r}: give a probability, or a list of different ones")
     try:
         return h, as_prior(prior, h.size)
     except InvalidPrior as error:

@@ -191,9 +191,7 @@ class Distribution:
         p = self._slice(given)
         if not (total := _total(p)):
             event = ", ".join(f"{name}={value!r}" for name, value in given.items())
-            raise ImpossibleCondition(
-                f"P({event}) = 0: condition on another event, or intervene to set this one"
-            )
+            raise ImpossibleCondition(f"P({event}) = 0: condition on another event, or intervene")
         remaining = {name: values for name, values in self.domains.items() if name not in given}
         return Distribution(remaining, p / total)
 

@@ -21,7 +21,7 @@ weight P(m), so it never pays more than -log2 P(m*); neither does the control ru
 """
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
@@ -33,11 +33,12 @@ from bayescontrol._support.priors import TOLERANCE, as_prior
 from bayescontrol.entropy.tree import (
     RULED_OUT,
     InteractionTree,
+    System,
+    Tables,
     conditional,
     conditional_observation,
     require_system,
 )
-from bayescontrol.protocols import IOSystem
 
 
 @dataclass(frozen=True)
@@ -68,9 +69,7 @@ def entropy_of(prior: ArrayLike) -> float:
     return float(-(p * np.log2(p)).sum()) + 0.0  # -0. becomes 0.
 
 
-def relative_entropy(
-    tree: InteractionTree, q: Sequence[FloatArray], weights: Sequence[FloatArray] | None = None
-) -> Bits:
+def relative_entropy(tree: InteractionTree, q: Tables, weights: Tables | None = None) -> Bits:
     """Return Σ_{m,e} W[m, e] p[m, e] log2 (p[m, e] / q[e]) up to t = 1 … T, in bits.
 
     The sum runs over modes m and edges e of the tree. It is D, or C if `weights` are given: the
@@ -114,9 +113,7 @@ def relative_entropy(
     return Bits(*bits.cumsum(axis=1))
 
 
-def mutual_information(
-    tree: InteractionTree, weights: Sequence[FloatArray] | None = None
-) -> FloatArray:
+def mutual_information(tree: InteractionTree, weights: Tables | None = None) -> FloatArray:
     """Return I(m; h) = Σ_{m,h} P(m, h) log2 (P(m, h) / (P(m) P(h))), h of length t = 1 … T.
 
     In bits, for m ~ P(m) and a history h from P_m; shape (T,). With `weights`, as from `weigh`,
@@ -143,7 +140,7 @@ def mutual_information(
     return np.array(bits)
 
 
-def code_length(system: IOSystem[Any, Any, Any], record: Iterable[tuple[Any, Any]]) -> Bits:
+def code_length(system: System, record: Iterable[tuple[Any, Any]]) -> Bits:
     """Return L(ao_≤t) = -log2 Pr(ao_≤t) for every t of a record, for actions and observations.
 
     The record is a `Record` or any iterable of pairs (a, o). A symbol of probability 0 has an
@@ -166,11 +163,7 @@ def code_length(system: IOSystem[Any, Any, Any], record: Iterable[tuple[Any, Any
     return Bits(*np.array(bits, np.float64).reshape(-1, 2).cumsum(axis=0).T)
 
 
-def learning_cost(
-    agent: IOSystem[Any, Any, Any],
-    expert: IOSystem[Any, Any, Any],
-    record: Iterable[tuple[Any, Any]],
-) -> Bits:
+def learning_cost(agent: System, expert: System, record: Iterable[tuple[Any, Any]]) -> Bits:
     """Return L(ao_≤t) under the agent minus L(ao_≤t) under the expert P_m*: the cost of learning.
 
     The action part is -∞ from the first action on that the expert would never take, and NaN from

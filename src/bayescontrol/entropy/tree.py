@@ -37,18 +37,16 @@ from typing import Any, Final, Literal, TypeAlias, get_args
 
 import numpy as np
 
+from bayescontrol import errors
 from bayescontrol._arrays import ArrayLike, FloatArray, IntArray, as_integer
 from bayescontrol._mode_queries import has
 from bayescontrol._support.priors import TOLERANCE, as_prior, checked_probabilities
-from bayescontrol.errors import (
-    BayesControlError,
-    ImpossibleObservation,
-    InvalidTable,
-    MissingCapability,
-)
 from bayescontrol.protocols import ActionProbabilities, IOSystem, Stateful
 
 Probabilities = Mapping[Any, float]
+System: TypeAlias = IOSystem[Any, Any, Any]
+#: An array for each step, or for each stage.
+Tables: TypeAlias = Sequence[FloatArray]
 IO_SYSTEM: Final = ("start", "advance", "action_probabilities", "observation_probabilities")
 
 #: The state of a system that gives probability 0 to the history.
@@ -66,16 +64,14 @@ def conditional(label: str, system: Any, s: Any, *a: Any) -> Probabilities:
     return checked_probabilities(method(s, *a), "hypothesis" if a else "policy", label, s, *a)
 
 
-def conditional_observation(
-    label: str, system: IOSystem[Any, Any, Any], s: Any, a: Any, q_a: float
-) -> Probabilities:
+def conditional_observation(name: str, system: System, s: Any, a: Any, q_a: float) -> Probabilities:
     """Return Pr(o | s, a) of every o; q_a = Pr(a | s).
 
     Return {} if q_a = 0 and the system cannot condition on a.
     """
     try:
-        return conditional(label, system, s, a)
-    except ImpossibleObservation:
+        return conditional(name, system, s, a)
+    except errors.ImpossibleObservation:
         if q_a > 0.0:
             raise
         return {}
@@ -85,13 +81,13 @@ def require_system(label: str, system: object, methods: Sequence[str] = IO_SYSTE
     """Raise `MissingCapability` unless the object has the methods of an I/O system."""
     missing = [method for method in methods if not hasattr(system, method)]
     if missing:
-        raise MissingCapability(
+        raise errors.MissingCapability(
             f"{label} ({system!r}) lacks {', '.join(missing)}: expected an I/O system; wrap an "
             "agent in AgentSystem, a mode in Situated"
         )
 
 
-class TooManyHistories(BayesControlError, ValueError):
+class TooManyHistories(errors.BayesControlError, ValueError):
     """The interaction tree would be too large to enumerate."""
 
 
@@ -131,7 +127,7 @@ class InteractionTree:
 
     def __init__(
         self,
-        modes: Sequence[IOSystem[Any, Any, Any]],
+        modes: Sequence[System],
         prior: ArrayLike,
         horizon: int,
         *,
@@ -178,12 +174,12 @@ class InteractionTree:
         if self.actions is not None and not a:
             for m, policy in enumerate(answers):
                 if missing := [b for b, p in policy.items() if p > 0.0 and b not in self.actions]:
-                    raise InvalidTable(
+                    raise errors.InvalidTable(
                         f"mode {m} may take {missing[0]!r}, which is not in actions={self.actions}"
                     )
         return answers
 
-    def tabulate(self, system: IOSystem[Any, Any, Any]) -> tuple[FloatArray, ...]:
+    def tabulate(self, system: System) -> tuple[FloatArray, ...]:
         """Return q[e] = Pr(symbol of e | h(e)), an array (E,) for each stage a_1, o_1, a_2, …
 
         Where Pr has ruled out the history, q is 0.
@@ -202,9 +198,7 @@ class InteractionTree:
                 nodes = _next_states(system, nodes, act, obs, q[-1])
         return tuple(q)
 
-    def walk(
-        self, weights: Sequence[FloatArray] | None = None
-    ) -> Iterator[tuple[Stage, FloatArray]]:
+    def walk(self, weights: Tables | None = None) -> Iterator[tuple[Stage, FloatArray]]:
         """Yield every stage with its W, shape (M, E).
 
         `weights` are those of interventions, as from `weigh`; without them actions are evidence.
@@ -277,7 +271,7 @@ def _possible_symbols(distributions: Sequence[Probabilities]) -> tuple[Any, ...]
 #: The named weightings.
 Named: TypeAlias = Literal["uniform", "closed-loop", "printed"]
 #: A name, an I/O system, or a policy that is queried in situation None.
-Weighting: TypeAlias = Named | IOSystem[Any, Any, Any] | ActionProbabilities[Any, Any]
+Weighting: TypeAlias = Named | System | ActionProbabilities[Any, Any]
 
 
 def weigh(tree: InteractionTree, weighting: Weighting) -> tuple[FloatArray, ...]:
@@ -335,7 +329,7 @@ def _system_weights(tree: InteractionTree, weighting: Any) -> Iterator[FloatArra
         for h, policy in enumerate(policies):
             if policy and abs(total[h] - 1.0) > TOLERANCE:
                 interventions = [act.symbols[e] for e in np.flatnonzero(act.parent == h)]
-                raise InvalidTable(
+                raise errors.InvalidTable(
                     f"the weighting has probabilities {dict(policy)!r}, but the only interventions "
                     f"here are {interventions!r}: list every action in actions=..."
                 )

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from copy import copy
 from operator import index
 from types import SimpleNamespace
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, ClassVar, TypeAlias, TypeVar, cast
 
 import numpy as np
 
@@ -35,6 +35,7 @@ from bayescontrol.situations import as_advance, stay
 #: A situation: a number, or an array of numbers.
 Situation: TypeAlias = int | float | FloatArray
 Number: TypeAlias = int | float
+R = TypeVar("R")
 
 #: Integers n with -INT64 <= n < INT64 have 64 bits.
 INT64 = 2**63
@@ -58,8 +59,7 @@ class ParametricMode(ClassMode):
 
     def act(self, x: Situation, rng: StreamLike) -> Number:
         """Draw a ~ P(a | m, x)."""
-        a: Number = self.modes.act(self.theta, x, rng)
-        return a
+        return cast("Number", self.modes.act(self.theta, x, rng))
 
 
 class ParametricModes(ModeClass[ParametricMode, Any, Any, Any]):
@@ -154,23 +154,20 @@ class ParametricModes(ModeClass[ParametricMode, Any, Any, Any]):
         if self.code is None:
             return np.asarray(self._user.likelihoods(self.theta, x, a, o), np.float64)
         event = self._event(self.code, x, a, o)
-        answer: FloatArray = _call("likelihoods", self.code.likelihoods, self.theta, *event)
-        return answer
+        return cast("FloatArray", _call("likelihoods", self.code.likelihoods, self.theta, *event))
 
     def advance(self, x: Situation, a: Number, o: Number) -> Situation:
         """T(x, a, o)."""
         if self.code is None:
             return _as_situation(self._user.advance(x, a, o))
         event = self._event(self.code, x, a, o)
-        following: Situation = _call("advance", self.code.advance, *event)
-        return following
+        return cast("Situation", _call("advance", self.code.advance, *event))
 
     def act(self, theta: Any, x: Situation, rng: StreamLike) -> Number:
         """Draw a ~ P(a | θ, x)."""
         if self.code is None:
             return _as_python_number("act", self._user.act(theta, x, state_of(rng)))
-        a: Number = _call("act", self.code.act, theta, self._convert_situation(x), state_of(rng))
-        return a
+        return _call("act", self.code.act, theta, self._convert_situation(x), state_of(rng))
 
     def respond(self, theta: Any, x: Situation, a: Number, rng: StreamLike) -> Number:
         """Draw o ~ P(o | θ, x, a)."""
@@ -218,10 +215,8 @@ class ParametricModes(ModeClass[ParametricMode, Any, Any, Any]):
         self._require_respond()  # raises if there is no simulated world
         # [()] turns an array without dimensions into a number, as indexing a vector does.
         truth = self[m].theta if m is not None else as_numbers(theta, "theta", InvalidTable)[()]
-        if np.shape(truth) != self.theta.shape[1:]:
-            raise InvalidTable(
-                f"theta has shape {np.shape(truth)}: expected {self.theta.shape[1:]}, one mode"
-            )
+        if (shape := np.shape(truth)) != self.theta.shape[1:]:
+            raise InvalidTable(f"theta of shape {shape}: expected {self.theta.shape[1:]}, one mode")
         return ParametricEnvironment(self, truth)
 
     @staticmethod
@@ -267,7 +262,7 @@ class ParametricEnvironment:
         return f"ParametricEnvironment(theta {self.theta!r}, situation {self.x!r})"
 
 
-def _call(name: str, function: Callable[..., Any], *arguments: Any) -> Any:
+def _call(name: str, function: Callable[..., R], *arguments: Any) -> R:
     """Call compiled code; an IndexError is raised again with the name of the function."""
     try:
         return function(*arguments)
@@ -305,9 +300,7 @@ def _convert(number_type: type, value: Any, what: str) -> Number:
     except (TypeError, ValueError):
         pass
     expected = "one number" if number_type is float else "one whole number of 64 bits"
-    raise BadEvidence(
-        f"{what} {value!r}: it must be {expected}, the type for which the functions are compiled"
-    )
+    raise BadEvidence(f"{what} {value!r}: it must be {expected}; the functions are compiled for it")
 
 
 def _run(

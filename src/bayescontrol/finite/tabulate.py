@@ -15,22 +15,12 @@ prediction and others do, it predicts an extra observation, "nothing", after whi
 
 import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, cast
 
 import numpy as np
 
+from bayescontrol import _mode_queries
 from bayescontrol._arrays import ArrayLike
-from bayescontrol._mode_queries import (
-    as_mode_list,
-    first_state,
-    has,
-    is_mode_array,
-    log_likelihood,
-    name_of,
-    require,
-    require_instance,
-    state_transition,
-)
 from bayescontrol._support.priors import TOLERANCE, checked_probabilities
 from bayescontrol.beliefs.finite import finite_belief
 from bayescontrol.errors import BayesControlError, InvalidTable, MissingCapability
@@ -112,7 +102,8 @@ observations=('False', 'True')))
             )  # fmt: skip
     if situation is None and advance is None and _belong_to_one_table(modes):
         situation, advance = modes[0].modes.start, modes[0].modes.advance
-    queries = _ArrayDistributions(modes) if is_mode_array(modes) else _ListDistributions(modes)
+    is_array = _mode_queries.is_mode_array(modes)
+    queries = _ArrayDistributions(modes) if is_array else _ListDistributions(modes)
     return _explore(queries, situation, as_advance(situation, advance), prior, limit)
 
 
@@ -148,21 +139,21 @@ class _ListDistributions:
     """P(a | m, x) and P(o | m, x, a) of modes in a list, queried one by one."""
 
     def __init__(self, modes: Any) -> None:
-        self.modes = as_mode_list(modes)
+        self.modes = _mode_queries.as_mode_list(modes)
         if not self.modes:
             raise InvalidTable("the list of modes is empty: give at least one mode")
-        self.names = [name_of(self.modes, m) for m in range(len(self.modes))]
+        self.names = [_mode_queries.name_of(self.modes, m) for m in range(len(self.modes))]
         for mode, name in zip(self.modes, self.names, strict=True):
-            require_instance(mode, f"mode {name}")
+            _mode_queries.require_instance(mode, f"mode {name}")
             for capability in (ActionProbabilities, ObservationProbabilities):
-                require(mode, capability, f"mode {name}")
-        self._stateful = [has(mode, Stateful) for mode in self.modes]
+                _mode_queries.require(mode, capability, f"mode {name}")
+        self._stateful = [_mode_queries.has(mode, Stateful) for mode in self.modes]
 
     def start(self, x: Any) -> Any:
         """Return the first situation: x, or the tuple of private states if modes have any."""
         if not any(self._stateful):
             return x
-        return tuple(first_state(mode, x) for mode in self.modes)
+        return tuple(_mode_queries.first_state(mode, x) for mode in self.modes)
 
     def policies(self, x: Any) -> Distributions:
         """P(a | m, x) for every m."""
@@ -182,17 +173,16 @@ class _ListDistributions:
 
     def hypotheses(self, x: Any, a: Any) -> Distributions:
         """P(o | m, x, a) for every m; empty for a mode without prediction."""
-        return [
-            {} if s is RULED_OUT else self._hypothesis(m, s, a)
-            for m, s in enumerate(self._states(x))
-        ]
+        return [self._hypothesis(m, s, a) for m, s in enumerate(self._states(x))]
 
     def _hypothesis(self, m: int, s: Any, a: Any) -> dict[Any, float]:
         """Return P(o | m, s, a); raise InvalidTable if it contradicts the mode's likelihood."""
+        if s is RULED_OUT:
+            return {}
         mode, name = self.modes[m], self.names[m]
         hypothesis = _distribution(mode.observation_probabilities(s, a), name, "hypothesis", s)
         for o, p in hypothesis.items():
-            likelihood = math.exp(log_likelihood(mode, s, a, o))
+            likelihood = math.exp(_mode_queries.log_likelihood(mode, s, a, o))
             if not abs(likelihood - p) <= TOLERANCE:
                 raise InvalidTable(
                     f"mode {name} contradicts itself in situation {s!r} after action {a!r}: its "
@@ -213,14 +203,13 @@ class _ListDistributions:
                 return next_shared
             if x[m] is RULED_OUT or o not in hypotheses[m]:
                 return RULED_OUT
-            return state_transition(self.modes[m], x[m], advance)(x[m], a, o)
+            return _mode_queries.state_transition(self.modes[m], x[m], advance)(x[m], a, o)
 
         return tuple(map(next_state, range(len(self.modes))))
 
     def _states(self, x: Any) -> Sequence[Any]:
         """Return the state of every mode in situation x."""
-        states: Sequence[Any] = x if any(self._stateful) else [x] * len(self.modes)
-        return states
+        return cast("Sequence[Any]", x if any(self._stateful) else [x] * len(self.modes))
 
 
 class _ArrayDistributions:
@@ -228,9 +217,9 @@ class _ArrayDistributions:
 
     def __init__(self, modes: Any) -> None:
         for capability in (ActionProbabilities, ObservationProbabilities):
-            require(modes, capability, f"the array of modes ({modes!r})")
+            _mode_queries.require(modes, capability, f"the array of modes ({modes!r})")
         self.modes = modes
-        self.names = [name_of(modes, m) for m in range(len(modes))]
+        self.names = [_mode_queries.name_of(modes, m) for m in range(len(modes))]
 
     def start(self, x: Any) -> Any:
         """Return x: the modes have no private states."""
@@ -270,12 +259,11 @@ def _distribution(answer: Any, name: str, part: str, x: Any) -> dict[Any, float]
 # -- the tables --------------------------------------------------------------------------------
 
 
+Queries: TypeAlias = _ListDistributions | _ArrayDistributions
+
+
 def _explore(
-    queries: _ListDistributions | _ArrayDistributions,
-    situation: Any,
-    advance: Advance,
-    prior: ArrayLike | None,
-    limit: int,
+    queries: Queries, situation: Any, advance: Advance, prior: ArrayLike | None, limit: int
 ) -> TabularModes:
     """Visit every situation that can be reached, in the order of discovery, and fill the tables."""
     start = queries.start(situation)
@@ -349,8 +337,7 @@ def _hashable(x: Any) -> Any:
         hash(x)
     except TypeError:
         raise InvalidTable(
-            f"situation {x!r} is not hashable: use numbers, text or tuples for situations and "
-            "private states"
+            f"situation {x!r} is not hashable: use numbers, text or tuples, also as private states"
         ) from None
     return x
 

@@ -42,10 +42,10 @@ class Functions(NamedTuple):
     """
 
     likelihoods: Callable[..., Any]
-    act: Callable[..., Any]
+    act: Callable[..., float]
     advance: Callable[..., Any]
     #: `respond` and `loop` are None if there is no simulated environment.
-    respond: Callable[..., Any] | None
+    respond: Callable[..., float] | None
     loop: Callable[..., Any] | None
     #: The types of a and o: int or float.
     action: type

@@ -51,9 +51,7 @@ class DeterminantDoubling:
     def __call__(self, held: Held[Any], rng: Stream) -> bool:
         """Return whether det Λ has grown by `factor`."""
         if not isinstance(held, HeldSystem):
-            raise MissingCapability(
-                "DeterminantDoubling needs the regression of a LinearAgent: use it only there"
-            )
+            raise MissingCapability("DeterminantDoubling is for a LinearAgent: use it only there")
         return held.growth >= self.factor
 
 

@@ -21,18 +21,12 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from bayescontrol import kernels
+from bayescontrol import errors, kernels
 from bayescontrol._arrays import ArrayLike, FloatArray, as_integer
 from bayescontrol._support.display import summary_html
 from bayescontrol._support.saved import Array, Cache, Fixed, Number, Part, Saved, damaged, declare
 from bayescontrol.beliefs.change_points import ArraySegments, ChangePointBelief, Event, Segments
-from bayescontrol.errors import (
-    IncompatibleState,
-    InvalidPrior,
-    MissingCapability,
-    NotStabilisable,
-    counted,
-)
+from bayescontrol.errors import counted
 from bayescontrol.lqr.matrices import as_definite, as_vector
 from bayescontrol.lqr.regression import CostBelief, KnownCosts, SystemPrior, SystemRegression
 from bayescontrol.lqr.system import Costs, LinearSystem, as_costs, state_and_cost
@@ -114,9 +108,7 @@ class SystemBelief(SystemRegression):
 
     format_name: ClassVar[str] = "SystemBelief"
 
-    posterior_measure: ClassVar[PosteriorMeasure | None] = PosteriorMeasure(
-        "mean of A and B", "by entry"
-    )
+    posterior_measure: ClassVar = PosteriorMeasure("mean of A and B", "by entry")
     saved_fields = declare(
         Fixed("noise", lambda belief: belief._saved_noise()),
         Part("costs/", "costs"),
@@ -138,7 +130,7 @@ class SystemBelief(SystemRegression):
             costs.copy() if isinstance(costs, CostBelief) else KnownCosts(as_costs(*costs))
         )
         n, m = self.costs.n, self.costs.m
-        self.tries = as_integer("tries", tries, 1, InvalidPrior)
+        self.tries = as_integer("tries", tries, 1, errors.InvalidPrior)
         super().__init__(n, m, SystemPrior() if prior is None else prior)
         #: V with W = VᵀV if the noise is known, else None.
         self.noise_factor: FloatArray | None = None
@@ -175,7 +167,7 @@ class SystemBelief(SystemRegression):
     def plain_event(self, x: ArrayLike, a: ArrayLike, o: Any) -> tuple[Any, Any, Any]:
         """Return a valid event in plain values, or raise an error; for known costs only."""
         if not self.costs.known:
-            raise MissingCapability("a changing plant needs known costs: give Q and R")
+            raise errors.MissingCapability("a changing plant needs known costs: give Q and R")
         v, u, y, _ = self._event(x, a, o)
         return v.tolist(), u.tolist(), y.tolist()
 
@@ -202,7 +194,7 @@ class SystemBelief(SystemRegression):
             if rejected_systems >= 0:
                 return self._adopt(solved, costs, self.tries - tries_left + rejected_systems)
             tries_left -= draws
-        raise NotStabilisable(
+        raise errors.NotStabilisable(
             f"none of {self.tries} systems drawn from {self!r} has a stabilising gain and definite "
             "costs: use a more informative prior, or increase `tries`"
         )
@@ -345,11 +337,13 @@ class SystemBelief(SystemRegression):
     def merge(self, other: SystemRegression) -> None:
         """Add the evidence of `other`; the prior counts once."""
         if not isinstance(other, SystemBelief):
-            raise IncompatibleState(f"cannot merge {other!r}: it is not a SystemBelief")
+            raise errors.IncompatibleState(f"cannot merge {other!r}: it is not a SystemBelief")
         if other is self:
-            raise IncompatibleState("cannot merge a belief with itself: evidence would count twice")
+            raise errors.IncompatibleState(
+                "cannot merge a belief with itself: evidence would count twice"
+            )
         if not np.array_equal(self._saved_noise(), other._saved_noise()):
-            raise IncompatibleState(
+            raise errors.IncompatibleState(
                 f"cannot merge {other!r} with noise {other.noise().tolist()}: {self!r} has noise "
                 f"{self.noise().tolist()}"
             )
@@ -358,8 +352,7 @@ class SystemBelief(SystemRegression):
         super().merge(other)
         self.costs = costs
 
-    def _repr_html_(self) -> str:
-        return summary_html(self)
+    _repr_html_ = summary_html
 
     def __repr__(self) -> str:
         noise = "unknown noise" if self.noise_factor is None else "known noise"

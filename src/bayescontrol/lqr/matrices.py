@@ -12,7 +12,7 @@ The costs are exact, without simulation; J is ∞ if A - BK is not stable.
 import numpy as np
 
 from bayescontrol import kernels
-from bayescontrol._arrays import ArrayLike, FloatArray, as_numbers
+from bayescontrol._arrays import ArrayLike, Error, FloatArray, as_numbers
 from bayescontrol.errors import BadEvidence, InvalidSystem, NotStabilisable, counted
 
 #: Larger entries of matrices and states are rejected, because their squares could overflow.
@@ -40,11 +40,9 @@ def as_square(value: ArrayLike, what: str) -> FloatArray:
     return as_matrix(matrix, (len(matrix), len(matrix)), what)
 
 
-def as_definite(
-    value: ArrayLike, size: int | None, what: str, *, strictly: bool = True
-) -> FloatArray:
+def as_definite(v: ArrayLike, size: int | None, what: str, *, strictly: bool = True) -> FloatArray:
     """Return a symmetric positive definite matrix, or semidefinite if not `strictly`."""
-    matrix = as_square(value, what) if size is None else as_matrix(value, (size, size), what)
+    matrix = as_square(v, what) if size is None else as_matrix(v, (size, size), what)
     scale = np.abs(matrix).max()
     if np.abs(matrix - matrix.T).max() > 1e-12 * scale:
         raise InvalidSystem(f"{what} is not symmetric: pass ({what} + {what}.T) / 2")
@@ -60,14 +58,12 @@ def as_definite(
     return matrix
 
 
-def as_vector(
-    value: object, size: int, what: str, error: type[Exception] = BadEvidence
-) -> FloatArray:
+def as_vector(v: object, size: int, what: str, error: Error = BadEvidence) -> FloatArray:
     """Return the value as a vector of `size` numbers; a float64 array is not copied."""
-    if isinstance(value, np.ndarray) and value.dtype == np.float64 and value.flags.c_contiguous:
-        vector = value
+    if isinstance(v, np.ndarray) and v.dtype == np.float64 and v.flags.c_contiguous:
+        vector = v
     else:
-        vector = as_numbers(value, f"{what} is {value!r}", error)
+        vector = as_numbers(v, f"{what} is {v!r}", error)
     if vector.shape != (size,):
         raise error(f"{what} has shape {vector.shape}: it must have shape ({size},)")
     if not kernels.lqr.is_within_limits(vector):

@@ -166,11 +166,7 @@ class LinearQuadratic:
 
     @classmethod
     def on(
-        cls,
-        system: LinearSystem,
-        *,
-        noise: Literal["known", "unknown"] = "unknown",
-        **settings: Any,
+        cls, system: LinearSystem, *, noise: Literal["known", "unknown"] = "unknown", **options: Any
     ) -> "LinearQuadratic":
         """Return the problem of a system whose costs are known, and W too if `noise` is "known".
 
@@ -184,7 +180,7 @@ class LinearQuadratic:
         if noise not in ("known", "unknown"):
             raise InvalidSystem(f"noise={noise!r} is invalid: expected 'known' or 'unknown'")
         W = system.W if noise == "known" else None
-        return cls(system.Q, system.R, noise=W, **settings)
+        return cls(system.Q, system.R, noise=W, **options)
 
     def settings(self) -> dict[str, Any]:
         """Return all constructor arguments as plain values, as logs store them."""
@@ -239,8 +235,7 @@ class LinearQuadratic:
             proper = LinearQuadratic(**self.settings() | {"prior": SystemPrior()})
         if proper.regulation or is_learned(proper.prior):
             raise MissingCapability(
-                f"plants that change do not support {proper._regulating()}: give only a "
-                "SystemPrior, Q and R"
+                f"changing plants do not support {proper._regulating()}: give only prior, Q and R"
             )
         return proper
 
@@ -272,9 +267,7 @@ def _fields(settings: Any, what: str, names: Sequence[str]) -> dict[str, Any]:
     if settings is None:
         return {}
     if not isinstance(settings, Mapping) or not settings.keys() <= set(names):
-        raise InvalidSystem(
-            f"{what}={settings!r} is invalid: expected a mapping with fields {', '.join(names)}"
-        )
+        raise InvalidSystem(f"{what}={settings!r}: expected a mapping with {', '.join(names)}")
     return dict(settings)
 
 
@@ -283,9 +276,7 @@ def _cost_belief(costs: Mapping[str, Any]) -> CostBelief:
     try:
         return CostBelief(costs["states"], costs["inputs"], **{k: costs[k] for k in _COSTS})
     except (KeyError, TypeError) as error:
-        raise InvalidSystem(
-            f"costs={dict(costs)!r} is invalid: give states and inputs ({error})"
-        ) from None
+        raise InvalidSystem(f"costs={dict(costs)!r}: give states and inputs ({error})") from None
 
 
 def _plain(value: ArrayLike | None) -> Any:

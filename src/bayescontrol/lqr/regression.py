@@ -27,18 +27,9 @@ from types import SimpleNamespace
 import numpy as np
 
 from bayescontrol import kernels
-from bayescontrol._arrays import ArrayLike, FloatArray, as_numbers
+from bayescontrol._arrays import ArrayLike, FloatArray, as_numbers, require_between
+from bayescontrol._support import saved
 from bayescontrol._support.regressions import Regressions
-from bayescontrol._support.saved import (
-    Array,
-    Copied,
-    Fixed,
-    Number,
-    Saved,
-    damaged,
-    declare,
-    require_triangular,
-)
 from bayescontrol.errors import BadEvidence, IncompatibleState, InvalidPrior, InvalidSystem, counted
 from bayescontrol.lqr.matrices import LARGEST, as_definite, as_matrix
 from bayescontrol.lqr.system import Costs
@@ -88,9 +79,7 @@ class SystemPrior:
         """Return ν₀, which must be above n - 1."""
         dof = float(n + 2 if self.dof is None else self.dof)
         if not n - 1 < dof < np.inf:
-            raise InvalidPrior(
-                f"dof={self.dof}: for {n} states it must be finite and above {n - 1}"
-            )
+            raise InvalidPrior(f"dof={self.dof}: {n} states need a finite number above {n - 1}")
         return dof
 
 
@@ -99,7 +88,7 @@ def _filled(value: ArrayLike, unit: FloatArray) -> ArrayLike:
     return value * unit if np.ndim(value) == 0 else value  # type: ignore[operator]
 
 
-class SystemRegression(Saved):
+class SystemRegression(saved.Saved):
     """The sufficient statistics of ([A B], W) for n states and m inputs.
 
     >>> one = SystemRegression(1, 1, SystemPrior())
@@ -108,12 +97,12 @@ class SystemRegression(Saved):
     (array([[0.5, 1. ]]), [[2.0, 2.0], [2.0, 5.0]], 4.0)
     """
 
-    saved_fields = declare(
-        Array("factor", "F"),
-        Array("prior_factor", "_prior", shared=True),
-        Number("freedom", "_nu0"),
-        Number("count", least=0),
-        *map(Copied, ("row", "v", "zero")),
+    saved_fields = saved.declare(
+        saved.Array("factor", "F"),
+        saved.Array("prior_factor", "_prior", shared=True),
+        saved.Number("freedom", "_nu0"),
+        saved.Number("count", least=0),
+        *map(saved.Copied, ("row", "v", "zero")),
     )
 
     def __init__(self, n: int, m: int, prior: SystemPrior) -> None:
@@ -175,10 +164,10 @@ class SystemRegression(Saved):
         self.F, self.count = F, self.count + other.count
 
     def _check_state(self, new: SimpleNamespace) -> None:
-        require_triangular("factor", new.F)
-        require_triangular("prior_factor", new._prior)
+        saved.require_triangular("factor", new.F)
+        saved.require_triangular("prior_factor", new._prior)
         if new._nu0 <= self.states - 1:
-            raise damaged(f"'freedom' is {new._nu0}, not above {self.states - 1}")
+            raise saved.damaged(f"'freedom' is {new._nu0}, not above {self.states - 1}")
 
 
 def _features(v: FloatArray) -> FloatArray:
@@ -195,11 +184,12 @@ def _symmetric(upper: FloatArray, n: int) -> FloatArray:
     return matrix
 
 
-class KnownCosts(Saved):
+class KnownCosts(saved.Saved):
     """Known Q and R, with the interface of a `CostBelief`."""
 
-    saved_fields = declare(
-        Fixed("Q", lambda costs: costs.mean().Q), Fixed("R", lambda costs: costs.mean().R)
+    saved_fields = saved.declare(
+        saved.Fixed("Q", lambda costs: costs.mean().Q),
+        saved.Fixed("R", lambda costs: costs.mean().R),
     )
 
     known = True
@@ -233,7 +223,7 @@ class KnownCosts(Saved):
             raise IncompatibleState(f"cannot merge: both beliefs must know the costs {self._costs}")
 
 
-class CostBelief(Saved):
+class CostBelief(saved.Saved):
     """P(Q, R | costs) for n states and m inputs; `noise` is the deviation of observed costs.
 
     The prior has the mean Q = R = `mean` I, and every entry has the same `deviation`.
@@ -245,14 +235,14 @@ class CostBelief(Saved):
     [3.0, 2.0]
     """
 
-    saved_fields = declare(
-        Fixed("noise"),
-        Array("factor", lambda belief: belief._fit.R[0]),
-        Array("target", lambda belief: belief._fit.z[0]),
-        Array("prior_factor", lambda belief: belief._fit._prior[0][0]),
-        Array("prior_target", lambda belief: belief._fit._prior[1][0]),
-        Number("count", least=0),
-        Copied("_fit"),
+    saved_fields = saved.declare(
+        saved.Fixed("noise"),
+        saved.Array("factor", lambda belief: belief._fit.R[0]),
+        saved.Array("target", lambda belief: belief._fit.z[0]),
+        saved.Array("prior_factor", lambda belief: belief._fit._prior[0][0]),
+        saved.Array("prior_target", lambda belief: belief._fit._prior[1][0]),
+        saved.Number("count", least=0),
+        saved.Copied("_fit"),
     )
 
     known = False
@@ -263,8 +253,7 @@ class CostBelief(Saved):
         if not (n >= 1 and m >= 1):
             raise InvalidPrior(f"CostBelief({n}, {m}): it needs at least one state and one input")
         for name, value in (("noise", noise), ("mean", mean), ("deviation", deviation)):
-            if not 1e-50 < value < 1e50:
-                raise InvalidPrior(f"{name}={value!r}: it must be between 1e-50 and 1e50")
+            require_between(name, value, 1e-50, 1e50, ends="()", error=InvalidPrior)
         self.n, self.m, self.noise = n, m, float(noise)
         mu = np.concatenate([mean * np.eye(k)[np.triu_indices(k)] for k in (n, m)])
         self._fit = Regressions(np.eye(len(mu))[None] / deviation, mu[None] / deviation)
@@ -336,8 +325,8 @@ class CostBelief(Saved):
         self.count += other.count
 
     def _check_state(self, new: SimpleNamespace) -> None:
-        require_triangular("factor", new.factor)
-        require_triangular("prior_factor", new.prior_factor)
+        saved.require_triangular("factor", new.factor)
+        saved.require_triangular("prior_factor", new.prior_factor)
         new._fit = Regressions(new.prior_factor[None], new.prior_target[None])
         new._fit.R, new._fit.z = new.factor[None], new.target[None]
 

@@ -23,15 +23,7 @@ import numpy as np
 from bayescontrol import kernels
 from bayescontrol._arrays import ArrayLike, FloatArray
 from bayescontrol.errors import BadEvidence, InvalidSystem, UnknownAction, counted
-from bayescontrol.lqr.matrices import (
-    as_definite,
-    as_matrix,
-    as_square,
-    as_start,
-    as_vector,
-    average_cost,
-    riccati,
-)
+from bayescontrol.lqr import matrices
 from bayescontrol.record import Record
 from bayescontrol.seeding import SeedLike, StreamLike, as_stream, state_of
 from bayescontrol.situations import follows_state
@@ -54,7 +46,8 @@ class Costs(NamedTuple):
 
 def as_costs(Q: ArrayLike, R: ArrayLike) -> Costs:
     """Return the costs after checking that Q ⪰ 0 and R ≻ 0."""
-    return Costs(as_definite(Q, None, "Q", strictly=False), as_definite(R, None, "R"))
+    q = matrices.as_definite(Q, None, "Q", strictly=False)
+    return Costs(q, matrices.as_definite(R, None, "R"))
 
 
 class LinearSystem:
@@ -79,12 +72,12 @@ class LinearSystem:
         *,
         name: str = "",
     ) -> None:
-        self.A = as_square(A, "A")
+        self.A = matrices.as_square(A, "A")
         n = len(self.A)
-        self.B = as_matrix(B, (n, None), "B")
-        self.Q = as_definite(Q, n, "Q", strictly=False)
-        self.R = as_definite(R, self.inputs, "R")
-        self.W = as_definite(np.eye(n) if W is None else W, n, "W", strictly=False)
+        self.B = matrices.as_matrix(B, (n, None), "B")
+        self.Q = matrices.as_definite(Q, n, "Q", strictly=False)
+        self.R = matrices.as_definite(R, self.inputs, "R")
+        self.W = matrices.as_definite(np.eye(n) if W is None else W, n, "W", strictly=False)
         self.name = name
 
     @property
@@ -109,7 +102,7 @@ class LinearSystem:
 
     @cached_property
     def _solution(self) -> tuple[FloatArray, FloatArray]:
-        return riccati(self.A, self.B, self.Q, self.R)
+        return matrices.riccati(self.A, self.B, self.Q, self.R)
 
     @property
     def P(self) -> FloatArray:  # noqa: N802 - the field's symbol
@@ -128,7 +121,7 @@ class LinearSystem:
 
     def cost(self, K: ArrayLike) -> float:
         """Return J(K) = tr(P_K W), the average cost of u = -K x; ∞ if K does not stabilise."""
-        return average_cost(self.A, self.B, self.Q, self.R, self.W, K)
+        return matrices.average_cost(self.A, self.B, self.Q, self.R, self.W, K)
 
     def __repr__(self) -> str:
         name = f"{self.name}: " * bool(self.name)
@@ -192,7 +185,7 @@ class LinearPlant:
         if cost_noise is not None and not 0.0 <= cost_noise < np.inf:
             raise InvalidSystem(f"cost_noise={cost_noise}: it must be finite and at least 0")
         self.cost_noise = cost_noise
-        self._x = as_start(start, system.states)
+        self._x = matrices.as_start(start, system.states)
         self._V = kernels.regression.factor(system.W)
 
     @property
@@ -202,7 +195,7 @@ class LinearPlant:
 
     def respond(self, u: ArrayLike, rng: StreamLike) -> Any:
         """Draw the next state y ~ N(A x + B u, W); with `cost_noise`, return it with the cost."""
-        v = as_vector(u, self.system.inputs, "the input", UnknownAction)
+        v = matrices.as_vector(u, self.system.inputs, "the input", UnknownAction)
         y = np.empty(self.system.states)
         kernels.lqr.advance(self.system.A, self.system.B, self._V, self._x, v, y, state_of(rng))
         cost = self.system.costs.of(self._x, v)
@@ -233,7 +226,7 @@ class LinearPlant:
         """
         n = self.system.states
         states = np.array([state_and_cost(o)[0] for _, o in record]).reshape(-1, n)
-        X = np.vstack([as_start(start, n), states])[:-1]  # the state before each step
+        X = np.vstack([matrices.as_start(start, n), states])[:-1]  # the state before each step
         U = np.asarray(record.actions, np.float64).reshape(len(X), self.system.inputs)
         of_states = np.einsum("ti,ij,tj->t", X, self.system.Q, X, optimize=False)
         of_inputs = np.einsum("ti,ij,tj->t", U, self.system.R, U, optimize=False)
@@ -259,9 +252,7 @@ def double_integrator() -> LinearSystem:
     >>> double_integrator().A.tolist(), round(double_integrator().radius, 6)
     ([[1.0, 1.0], [0.0, 1.0]], 1.0)
     """
-    return LinearSystem(
-        [[1.0, 1.0], [0.0, 1.0]], [[0.0], [1.0]], np.eye(2), [[1.0]], name="double-integrator"
-    )
+    return LinearSystem([[1, 1], [0, 1]], [[0], [1]], np.eye(2), [[1]], name="double-integrator")
 
 
 def laplacian() -> LinearSystem:

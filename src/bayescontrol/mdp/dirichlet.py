@@ -34,22 +34,14 @@ from typing import Any, ClassVar, Final, NamedTuple
 
 import numpy as np
 
-from bayescontrol import kernels
+from bayescontrol import errors, kernels
 from bayescontrol._arrays import ArrayLike, BoolArray, FloatArray, IntArray, require_between
 from bayescontrol._support.description import MOST_NUMBERS, ModelKind, SettingDoc, SizeLimit
 from bayescontrol._support.display import summary_html
 from bayescontrol._support.names import Names
 from bayescontrol._support.saved import Array, Copied, Fixed, Number, damaged, declare
 from bayescontrol._support.temperature import Tempered, with_temperature
-from bayescontrol.errors import (
-    ImpossibleObservation,
-    IncompatibleState,
-    InvalidPrior,
-    InvalidTable,
-    MissingCapability,
-    UnknownAction,
-    counted,
-)
+from bayescontrol.errors import counted
 from bayescontrol.mdp.gibbs import LARGEST
 from bayescontrol.mdp.table import MDP, MDPEnvironment, advance, read_step
 from bayescontrol.protocols import PosteriorMeasure
@@ -148,9 +140,7 @@ class DirichletBelief(Tempered):
 
     format_name: ClassVar[str] = "DirichletBelief"
 
-    posterior_measure: ClassVar[PosteriorMeasure | None] = PosteriorMeasure(
-        "average reward ρ, drawn last", "reward a step"
-    )
+    posterior_measure: ClassVar = PosteriorMeasure("average reward ρ, drawn last", "reward a step")
     saved_fields = declare(
         Fixed("states", lambda belief: list(belief.states)),
         Fixed("actions", lambda belief: list(belief.actions)),
@@ -177,12 +167,14 @@ class DirichletBelief(Tempered):
         #: Which actions the states offer, as a mask [x, a].
         self.allowed: BoolArray = np.asarray(may.any(2))
         if alpha is not None:
-            alpha = require_between("alpha", alpha, 0, LARGEST, ends="(]", error=InvalidPrior)
+            alpha = require_between(
+                "alpha", alpha, 0, LARGEST, ends="(]", error=errors.InvalidPrior
+            )
         successors = np.maximum(may.sum(2, keepdims=True), 1)
         #: α(x,a,y), by default 1 divided by the number of successors; 0 where y is impossible.
         self.alpha: FloatArray = np.asarray(may / successors if alpha is None else may * alpha)
         self.reward_range = require_between(
-            "reward_range", reward_range, 0, LARGEST, error=InvalidPrior
+            "reward_range", reward_range, 0, LARGEST, error=errors.InvalidPrior
         )
         #: n(x,a,y), the mean rewards r̄(x,a,y), and SS.
         self.n: FloatArray = np.zeros(may.shape)
@@ -197,13 +189,12 @@ class DirichletBelief(Tempered):
         shape = len(self.states), len(self.actions), len(self.states)
         may = np.ones(shape, bool) if given is None else np.array(given)
         if may.shape != shape or may.dtype != bool:
-            raise InvalidTable(
-                f"possible has shape {may.shape} and type {may.dtype}: expected booleans of shape "
-                f"{shape}"
+            raise errors.InvalidTable(
+                f"possible has shape {may.shape} and type {may.dtype}: expected booleans of {shape}"
             )
         stuck = np.flatnonzero(~may.any((1, 2)))
         if stuck.size:
-            raise InvalidTable(
+            raise errors.InvalidTable(
                 f"state {self.states[stuck[0]]!r} has no successor in `possible`: it must offer at "
                 "least one action"
             )
@@ -220,13 +211,15 @@ class DirichletBelief(Tempered):
         here, column = self.states.place(x), self.actions.place(a)
         if not self.allowed[here, column]:
             offered = ", ".join(map(repr, self.actions_in(x)))
-            raise UnknownAction(f"state {x!r} does not offer action {a!r}: it offers {offered}")
+            raise errors.UnknownAction(
+                f"state {x!r} does not offer action {a!r}: it offers {offered}"
+            )
         try:
             cell = here, column, self.states.place(y)
         except LookupError as error:
             raise type(error)(f"{error}; after action {a!r} in state {x!r}") from None
         if self.alpha[cell] == 0.0:
-            raise ImpossibleObservation(
+            raise errors.ImpossibleObservation(
                 f"state {y!r} after action {a!r} in state {x!r}: `possible` rules it out"
             )
         self.n[cell] += 1.0
@@ -251,11 +244,9 @@ class DirichletBelief(Tempered):
         scale, u = self.reward_scale(), 1.0 - rng.random()  # u in (0, 1]
         repeats, branches = self.count - scale.transitions, scale.transitions - scale.pairs
         noise = 0.5 * (scale.square + self.scatter) / rng.gamma(1.0 + 0.5 * repeats)
-        successors = 0.5 * (scale.square + scale.between) / rng.gamma(1.0 + 0.5 * branches)
+        between = 0.5 * (scale.square + scale.between) / rng.gamma(1.0 + 0.5 * branches)
         # S² = (s / u²)².
-        return kernels.average_reward.RewardLevels(
-            scale.mean, scale.square / u**4, successors, noise
-        )
+        return kernels.average_reward.RewardLevels(scale.mean, scale.square / u**4, between, noise)
 
     def reward_scale(self) -> RewardScale:
         """Return m, s², SB, K and J.
@@ -286,7 +277,7 @@ class DirichletBelief(Tempered):
         Traceback (most recent call last):
         bayescontrol.errors.MissingCapability: a DirichletBelief has no predictive density of ...
         """
-        raise MissingCapability(
+        raise errors.MissingCapability(
             "a DirichletBelief has no predictive density of rewards, because their scale is taken "
             "from the observed rewards: use `posterior()` for next states, or the `log_likelihood` "
             "of a drawn model"
@@ -344,7 +335,7 @@ class DirichletBelief(Tempered):
     def merge(self, other: "DirichletBelief") -> None:
         """Add the transitions of `other`; the prior counts once. An error changes nothing."""
         if not isinstance(other, DirichletBelief):
-            raise IncompatibleState(f"cannot merge {other!r}: it is not a DirichletBelief")
+            raise errors.IncompatibleState(f"cannot merge {other!r}: it is not a DirichletBelief")
         same = (
             self.states == other.states
             and self.actions == other.actions
@@ -352,7 +343,7 @@ class DirichletBelief(Tempered):
             and np.array_equal(self.alpha, other.alpha)
         )
         if not same:
-            raise IncompatibleState(
+            raise errors.IncompatibleState(
                 f"cannot merge {other!r} into {self!r}: create both with the same states, actions, "
                 "alpha, possible and reward_range"
             )
@@ -363,9 +354,7 @@ class DirichletBelief(Tempered):
         self.mean = self.mean + share * apart
         self.n, self.tried = n, self.tried + other.tried
 
-    def _repr_html_(self) -> str:
-        """Show the summary in a notebook."""
-        return summary_html(self)
+    _repr_html_ = summary_html
 
     def __repr__(self) -> str:
         states, actions = counted(len(self.states), "state"), counted(len(self.actions), "action")
@@ -391,7 +380,9 @@ def tsde(held: Held[Any], rng: Stream) -> bool:
     False
     """
     if not isinstance(held, HeldModel):
-        raise MissingCapability("tsde needs the counts of a DirichletAgent: use it only there")
+        raise errors.MissingCapability(
+            "tsde needs the counts of a DirichletAgent: use it only there"
+        )
     return held.age > held.previous or held.doubled
 
 

@@ -30,20 +30,14 @@ from typing import Any, ClassVar, Final, Literal
 
 import numpy as np
 
-from bayescontrol import kernels
-from bayescontrol._arrays import FloatArray, as_integer
+from bayescontrol import errors, kernels
+from bayescontrol._arrays import FloatArray, as_integer, require_between
 from bayescontrol._support.description import ModelKind, SettingDoc, SizeLimit
 from bayescontrol._support.display import summary_html
 from bayescontrol._support.saved import Array, Fixed, Part, Saved, damaged, declare
 from bayescontrol._support.temperature import with_temperature
 from bayescontrol._support.values import format_text
-from bayescontrol.errors import (
-    IncompatibleState,
-    InvalidPrior,
-    MissingCapability,
-    NotConverged,
-    counted,
-)
+from bayescontrol.errors import counted
 from bayescontrol.mdp.ledger import Ledger
 from bayescontrol.mdp.table import MDP, MDPEnvironment, Step, advance, read_step, step_record
 from bayescontrol.protocols import PosteriorMeasure
@@ -76,7 +70,7 @@ class GibbsPrior:
     GibbsPrior(mu0=1.0, lambda0=1.0, precision=100.0, shape=1.0, rate=1.0, least_precision=10.0)
     >>> GibbsPrior(lambda0=0)
     Traceback (most recent call last):
-    bayescontrol.errors.InvalidPrior: lambda0=0: it must be a number between 1e-100 and 1e+100
+    bayescontrol.errors.InvalidPrior: lambda0=0: it must be in [1e-100, 1e+100]
     """
 
     mu0: float = 1.0
@@ -91,13 +85,9 @@ class GibbsPrior:
             value = getattr(self, field.name)
             if field.name == "precision" and (value is None or value == "learned"):
                 continue
-            is_number = isinstance(value, int | float | np.integer | np.floating)
             least = -LARGEST if field.name == "mu0" else 1.0 / LARGEST
-            if not (is_number and least <= value <= LARGEST):
-                raise InvalidPrior(
-                    f"{field.name}={value!r}: it must be a number between {least:g} and {LARGEST:g}"
-                )
-            object.__setattr__(self, field.name, float(value))
+            number = require_between(field.name, value, least, LARGEST, error=errors.InvalidPrior)
+            object.__setattr__(self, field.name, number)
 
     def format_text(self) -> str:
         """Return the text of the prior in stored data, which is part of the format."""
@@ -165,9 +155,7 @@ class GibbsBelief(Saved):
 
     format_name: ClassVar[str] = "GibbsBelief"
 
-    posterior_measure: ClassVar[PosteriorMeasure | None] = PosteriorMeasure(
-        "average reward ρ, drawn last", "reward a step"
-    )
+    posterior_measure: ClassVar = PosteriorMeasure("average reward ρ, drawn last", "reward a step")
     saved_fields = declare(
         Fixed("settings", lambda belief: [format_text(belief.prior), *belief.draw_settings]),
         Part("", "ledger"),
@@ -186,11 +174,11 @@ class GibbsBelief(Saved):
         recentre: bool = True,
     ) -> None:
         self.prior = GibbsPrior() if prior is None else prior
-        sweeps = as_integer("sweeps", sweeps, 1, InvalidPrior)
-        partial = as_integer("partial", partial, 0, InvalidPrior)
+        sweeps = as_integer("sweeps", sweeps, 1, errors.InvalidPrior)
+        partial = as_integer("partial", partial, 0, errors.InvalidPrior)
         p = self.prior.precision
         if p == "learned" and (partial or states is not None or not recentre):
-            raise InvalidPrior(
+            raise errors.InvalidPrior(
                 'precision="learned" needs partial=0, recentre=True and states=None: '
                 f"got partial={partial}, recentre={recentre}, states={states!r}"
             )
@@ -255,7 +243,7 @@ class GibbsBelief(Saved):
     def check_chain(self) -> None:
         """Raise `NotConverged` if the sampler has diverged."""
         if not math.isfinite(self.rho):
-            raise NotConverged(
+            raise errors.NotConverged(
                 f"the sampler diverged: ρ = {self.rho} after {self.count} transitions. It is "
                 "stable for complete histories, which leave every state as often as they enter it"
             )
@@ -278,7 +266,7 @@ class GibbsBelief(Saved):
         Traceback (most recent call last):
         bayescontrol.errors.MissingCapability: a GibbsBelief has no predictive probabilities: ...
         """
-        raise MissingCapability(
+        raise errors.MissingCapability(
             "a GibbsBelief has no predictive probabilities: its modes are values of actions and "
             "predict neither rewards nor next states. For predictions use a FiniteBelief over "
             "modes that have likelihoods"
@@ -384,7 +372,7 @@ class GibbsBelief(Saved):
     def merge(self, other: "GibbsBelief") -> None:
         """Add the transitions of `other`; the sampler's state stays. An error changes nothing."""
         if not isinstance(other, GibbsBelief):
-            raise IncompatibleState(f"cannot merge {other!r}: it is not a GibbsBelief")
+            raise errors.IncompatibleState(f"cannot merge {other!r}: it is not a GibbsBelief")
         mine, theirs = self.ledger, other.ledger
         same_prior = self.prior == other.prior and mine.declared == theirs.declared
         if not same_prior or list(mine.actions) != list(theirs.actions):
@@ -393,7 +381,7 @@ class GibbsBelief(Saved):
                 f"actions {list(belief.ledger.actions)}"
                 for belief in (other, self)
             ]
-            raise IncompatibleState(
+            raise errors.IncompatibleState(
                 f"cannot merge {other!r} with {described[0]}: this belief has {described[1]}; "
                 "create both with the same prior, states and actions"
             )
@@ -403,9 +391,7 @@ class GibbsBelief(Saved):
         if self._last is not None:
             self._last = self._mode(self._last.Q, self._last.rho)
 
-    def _repr_html_(self) -> str:
-        """Show the summary in a notebook."""
-        return summary_html(self)
+    _repr_html_ = summary_html
 
     def __repr__(self) -> str:
         return (
@@ -543,7 +529,7 @@ class GibbsMDP:
         recentre: bool = True,
     ) -> None:
         if isinstance(start, np.ndarray):
-            raise MissingCapability(
+            raise errors.MissingCapability(
                 f"start={start!r} is an array, and this agent needs finitely many states: "
                 "discretise the observations, or use bayescontrol.simulators with gym.drive"
             )
@@ -559,7 +545,7 @@ class GibbsMDP:
     def settings(self) -> dict[str, Any]:
         """Return all constructor arguments as plain values, as logs store them."""
         if self.allowed is not None:
-            raise MissingCapability(
+            raise errors.MissingCapability(
                 f"{self!r} cannot be stored in a log, because `allowed` is a function: "
                 "omit `allowed`, or use the agent without a log"
             )

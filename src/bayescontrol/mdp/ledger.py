@@ -98,9 +98,8 @@ class Ledger(Saved):
         e, c = self.evidence, self.chain
         per_state, per_transition = ("pairs", "blocks", "inflow"), ("successor", "share", "rewards")
         sizes = dict.fromkeys(per_state, states) | dict.fromkeys(per_transition, pool)
-        self.evidence = e._replace(
-            **{name: _extended(getattr(e, name), n) for name, n in sizes.items()}
-        )
+        longer = {name: _extended(getattr(e, name), n) for name, n in sizes.items()}
+        self.evidence = e._replace(**longer)
         self.chain = c._replace(Q=_extended(c.Q, states), M=_extended(c.M, states))
 
     def _reserve(self, room: int) -> int:
@@ -131,9 +130,7 @@ class Ledger(Saved):
         try:
             return self.places.get(x)
         except TypeError:
-            raise BadEvidence(
-                f"state {x!r} is not hashable{where}: use a number, a string or a tuple"
-            ) from None
+            raise BadEvidence(f"state {x!r} is not hashable{where}: use a tuple") from None
 
     def available(self, x: Any) -> BoolArray:
         """Return an array [a]: whether action a is available in state x, which may be unknown."""
@@ -226,9 +223,7 @@ class Ledger(Saved):
         if place is None and self.declared:
             raise BadEvidence(f"state {y!r} {where} is not one of the {len(self)} declared states")
         if place is None and y != y:  # NaN, or an object with such an __eq__
-            raise BadEvidence(
-                f"state {y!r} {where} is not equal to itself (NaN?): it cannot be looked up"
-            )
+            raise BadEvidence(f"state {y!r} {where} differs from itself (NaN?): it cannot be a key")
         return place
 
     def absorb(self, other: "Ledger") -> None:
@@ -291,13 +286,9 @@ class Ledger(Saved):
         arrays = SavedArrays(arrays)
         states, actions = unpack(arrays["states"]), unpack(arrays["actions"])
         if actions != list(self.actions):
-            raise IncompatibleState(
-                f"the saved state has the actions {actions}, this belief has {list(self.actions)}"
-            )
+            raise IncompatibleState(f"saved with actions {actions}, not {list(self.actions)}")
         if self.declared and states != list(self.places):
-            raise IncompatibleState(
-                f"the saved state has the states {states}, this belief declares {list(self.places)}"
-            )
+            raise IncompatibleState(f"saved with states {states}, not {list(self.places)}")
         _require_valid(arrays, states, len(actions))
         new = Ledger(actions, (1.0, 1.0, 1.0))  # without states
         new.evidence.prior[:] = self.evidence.prior
@@ -334,8 +325,7 @@ class Ledger(Saved):
 def _positions(blocks: UIntArray) -> IntArray:
     """Return the positions of the transitions of these blocks, in order."""
     first, size, _ = blocks.reshape(-1, 3).T.astype(np.int64)
-    positions: IntArray = np.arange(size.sum()) + np.repeat(first - (size.cumsum() - size), size)
-    return positions
+    return np.arange(size.sum()) + np.repeat(first - (size.cumsum() - size), size)
 
 
 def _extended(array: Any, size: int) -> Any:

@@ -25,7 +25,7 @@ from typing import Any, ClassVar, Final, TypeAlias
 
 import numpy as np
 
-from bayescontrol._arrays import ArrayLike
+from bayescontrol._arrays import ArrayLike, require_between
 from bayescontrol.errors import InvalidTable
 from bayescontrol.mdp.table import MDP, MDPEnvironment
 
@@ -96,7 +96,7 @@ class Rules:
     0.8
     >>> Rules(p=1.2)
     Traceback (most recent call last):
-    bayescontrol.errors.InvalidTable: p=1.2: it must be a probability between 0 and 1
+    bayescontrol.errors.InvalidTable: p=1.2: it must be in [0, 1]
     """
 
     #: The probability of the intended move.
@@ -123,11 +123,10 @@ class Rules:
     reset_pays: bool = False
 
     def __post_init__(self) -> None:
-        if not 0.0 <= self.p <= 1.0:
-            raise InvalidTable(f"p={self.p}: it must be a probability between 0 and 1")
+        require_between("p", self.p, 0, 1, error=InvalidTable)
         for name, value in asdict(self).items():
-            if name.endswith("reward") and not np.isfinite(value):
-                raise InvalidTable(f"{name}={value}: it must be finite")
+            if name.endswith("reward"):
+                require_between(name, value, -np.inf, np.inf, ends="()", error=InvalidTable)
 
 
 _Parameter, _RULES = inspect.Parameter, inspect.signature(Rules).parameters.values()

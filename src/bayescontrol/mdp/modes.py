@@ -146,9 +146,7 @@ def goal_cells(rows: int, columns: int, goals: int | None = None) -> list[tuple[
         raise InvalidTable(f"rows={rows}, columns={columns}: a grid needs at least two cells")
     count = rows * columns if goals is None else goals
     if not 1 <= count <= rows * columns:
-        raise InvalidTable(
-            f"goals={goals}: a {rows} × {columns} grid has from 1 to {rows * columns} goals"
-        )
+        raise InvalidTable(f"goals={goals}: a {rows}×{columns} grid has from 1 to {rows * columns}")
     cells = [(i, j) for i in range(rows) for j in range(columns)]
     if count == len(cells):
         return cells

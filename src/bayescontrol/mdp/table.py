@@ -47,10 +47,8 @@ def read_step(x: Any, a: Any, o: Any, largest: float = sys.float_info.max) -> tu
         r, y = o
         reward = float(r) if isinstance(r, Real) else math.nan
     except (TypeError, ValueError, OverflowError):
-        raise BadEvidence(
-            f"observation {o!r} after action {a!r} in state {x!r} is invalid: "
-            "expected (reward, state)"
-        ) from None
+        where = f"after action {a!r} in state {x!r}"
+        raise BadEvidence(f"observation {o!r} {where}: expected (reward, state)") from None
     if not abs(reward) <= largest:  # also if it is NaN
         bounds = "" if largest == sys.float_info.max else f" within ±{largest:g}"
         raise BadEvidence(
@@ -60,13 +58,11 @@ def read_step(x: Any, a: Any, o: Any, largest: float = sys.float_info.max) -> tu
     return reward, y
 
 
-def step_record(
-    actions: IntArray, rows: AnyArray, action_names: Names, state_names: Names
-) -> Record:
+def step_record(actions: IntArray, rows: AnyArray, labels: Names, states: Names) -> Record:
     """Return the record of a compiled loop, whose actions and states are given by number."""
-    if not state_names.are_numbers:
-        rows = as_rows({"reward": rows["reward"], "state": state_names.column(rows["state"])})
-    return Record(action_names.column(actions), rows)
+    if not states.are_numbers:
+        rows = as_rows({"reward": rows["reward"], "state": states.column(rows["state"])})
+    return Record(labels.column(actions), rows)
 
 
 @follows_state
@@ -162,9 +158,7 @@ class MDP:
             raise InvalidTable(f"transition has shape {p.shape}: it must have shape (X, A, X)")
         shape = p.shape[:2]
         if r.shape not in (p.shape, shape):
-            raise InvalidTable(
-                f"reward has shape {r.shape}: it must have shape {shape} or {p.shape}"
-            )
+            raise InvalidTable(f"reward has shape {r.shape}: expected {shape} or {p.shape}")
         available = np.ones(shape, bool) if allowed is None else np.array(allowed)
         if available.shape != shape or available.dtype != bool:
             raise InvalidTable(
@@ -237,9 +231,8 @@ class MDP:
             if bad.size:
                 i = bad[0]
                 raise InvalidTable(
-                    f"{self._pair_name(x[i] * len(self.actions) + a[i])}: "
-                    f"the {what} next state {self.states[y[i]]!r} is {column[i]}, it must be "
-                    f"{expected}"
+                    f"{self._pair_name(x[i] * len(self.actions) + a[i])}: the {what} next state "
+                    f"{self.states[y[i]]!r} is {column[i]}, it must be {expected}"
                 )
         shape = len(self.states), len(self.actions)
         pairs = shape[0] * shape[1]
@@ -357,9 +350,7 @@ def chain_mdp(k: int, pays: int = 0) -> MDP:
     ({Step(reward=1.0, state=0): 1.0}, {Step(reward=0.0, state=0): 1.0})
     """
     if k < 1 or pays not in (0, 1):
-        raise InvalidTable(
-            f"chain_mdp(k={k}, pays={pays}): k must be at least 1 and pays must be 0 or 1"
-        )
+        raise InvalidTable(f"chain_mdp(k={k}, pays={pays}): k must be at least 1, pays 0 or 1")
     x = np.arange(k)
     return MDP.from_transitions(  # first the k transitions of the correct action
         x=np.tile(x, 2),

@@ -33,6 +33,8 @@ from bayescontrol.errors import BayesControlError, counted
 from bayescontrol.seeding import SeedLike, Stream, as_stream
 
 Method: TypeAlias = Literal["t", "bootstrap", "Wilson"]
+MethodOrAuto: TypeAlias = Method | Literal["auto"]
+Bounds: TypeAlias = tuple[FloatArray, FloatArray]
 
 #: Cochran's rule n ≥ 25 γ² as |γ| ≤ 0.2 √n.
 _COCHRAN: Final = 0.2
@@ -128,11 +130,7 @@ def fitting_method(values: ArrayLike) -> Method:
 
 
 def mean_interval(
-    values: ArrayLike,
-    *,
-    alpha: float = 0.05,
-    method: Method | Literal["auto"] = "auto",
-    seed: SeedLike = 0,
+    values: ArrayLike, *, alpha: float = 0.05, method: MethodOrAuto = "auto", seed: SeedLike = 0
 ) -> Interval:
     """Return x̄ with P(low ≤ μ ≤ high) ≈ 1 - α for each component; see `Interval`.
 
@@ -190,9 +188,7 @@ def mean_band(curves: ArrayLike, *, alpha: float = 0.05, seed: SeedLike = 0) -> 
     return Interval(mean, low, high, alpha, method)
 
 
-def wilson(
-    successes: ArrayLike, trials: ArrayLike, z: float = 1.96
-) -> tuple[FloatArray, FloatArray]:
+def wilson(successes: ArrayLike, trials: ArrayLike, z: float = 1.96) -> Bounds:
     """Return Wilson's interval for a proportion k/n at z standard errors, element by element.
 
     >>> low, high = wilson(9, 10)
@@ -271,8 +267,7 @@ def check_level(alpha: float) -> float:
     """Return α; raise unless 0 < α < 1."""
     if not 0 < alpha < 1:
         raise InvalidSample(
-            f"alpha = {alpha!r}: expected an error rate between 0 and 1; "
-            "0.05 gives intervals of 95 %"
+            f"alpha = {alpha!r}: expected an error rate in (0, 1); 0.05 gives intervals of 95 %"
         )
     return alpha
 
@@ -290,9 +285,7 @@ def format_interval(mean: ArrayLike, low: ArrayLike, high: ArrayLike) -> tuple[s
     return format(m, style), format(lo, style), format(hi, style)
 
 
-def studentised_bounds(
-    x: FloatArray, alpha: float, seed: SeedLike = 0
-) -> tuple[FloatArray, FloatArray]:
+def studentised_bounds(x: FloatArray, alpha: float, seed: SeedLike = 0) -> Bounds:
     """Return the studentised bootstrap interval of the mean along the first axis.
 
     A component that never varies has an interval of width 0. There are B = 1,999 resamples, and
@@ -322,9 +315,7 @@ def _flatten(x: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
 def _resample_count(alpha: float) -> int:
     """Return B, the number of resamples."""
     if alpha < _LEAST_ALPHA:
-        raise InvalidSample(
-            f"alpha = {alpha}: the bootstrap needs alpha >= {_LEAST_ALPHA}; use method='t'"
-        )
+        raise InvalidSample(f"alpha = {alpha}: below {_LEAST_ALPHA} use method='t', no bootstrap")
     return max(1999, int(np.ceil(40 / alpha)) - 1)  # then the rank k is at least 20
 
 

@@ -179,9 +179,7 @@ class _ScoresBelief(Tempered, HasArms[M]):
 
     def _learned_posteriors(self) -> LearnedScales:
         if isinstance(self._posteriors, FixedScales):
-            raise MissingCapability(
-                f"{self!r} has a given noise and prior: create it without `sd` and `prior`"
-            )
+            raise MissingCapability(f"{self!r} has given noise and prior: create it without them")
         return self._posteriors
 
     def predictive(self, x: Any, a: Any) -> Probabilities:
@@ -210,9 +208,7 @@ class _ScoresBelief(Tempered, HasArms[M]):
         if not isinstance(other, _ScoresBelief) or self._row(1) != other._row(1):
             raise IncompatibleState(f"{other!r} has weights of another kind and cannot be merged")
         if repr(other.link) != repr(self.link):
-            raise IncompatibleState(
-                f"cannot merge a belief with link {other.link!r} into one with link {self.link!r}"
-            )
+            raise IncompatibleState(f"cannot merge link {other.link!r} into link {self.link!r}")
         if not self.link.additive:
             raise IncompatibleState(
                 f"with {self.link!r} the evidence of a reward depends on earlier rewards: beliefs "
@@ -261,11 +257,7 @@ class LinearBelief(_ScoresBelief[LinearWeights]):
     )
 
     def __init__(
-        self,
-        link: Link,
-        arms: Arms,
-        features: int | Schema,
-        prior: Prior = "learned",
+        self, link: Link, arms: Arms, features: int | Schema, prior: Prior = "learned"
     ) -> None:
         self.link = link
         self.schema = features if isinstance(features, Schema) else None
@@ -502,17 +494,10 @@ class SharedLinearBelief(_ScoresBelief[SharedWeights]):
     stateless_draws: ClassVar[bool] = True
 
     def __init__(
-        self,
-        link: Link,
-        arms: Arms,
-        phi: FeatureMap,
-        features: int,
-        prior: Prior = "learned",
+        self, link: Link, arms: Arms, phi: FeatureMap, features: int, prior: Prior = "learned"
     ) -> None:
         if not callable(phi):
-            raise InvalidTable(
-                f"phi={phi!r}: expected a function phi(x, a) that returns {features} numbers"
-            )
+            raise InvalidTable(f"phi={phi!r}: give a function (x, a) -> {features} numbers")
         self.link, self.phi = link, phi
         self._roster = Roster(arms)
         self._posteriors = make_posteriors(link, prior, 1, features)

@@ -9,7 +9,7 @@ start: `agent(start=world.start)`.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, Literal, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
@@ -28,6 +28,7 @@ from bayescontrol.bandits.contexts.belief import (
 from bayescontrol.bandits.contexts.regression import (
     Contexts,
     GaussianNoise,
+    Learnable,
     LinearEnvironment,
     Link,
     Logit,
@@ -151,10 +152,8 @@ class ContextualBandit:
         `sd` is its noise: by default that of the bandit, or 1 if the bandit learns it.
         """
         world = LinearEnvironment(self.link.in_world(sd), self.labels, weights, contexts, start)
-        if world.truth.shape[1] != self.features:
-            raise InvalidTable(
-                f"weights of {world.truth.shape[1]} features: expected {self.features} per arm"
-            )
+        if (given := world.truth.shape[1]) != self.features:
+            raise InvalidTable(f"weights of {given} features: expected {self.features} per arm")
         return world
 
     def draw(
@@ -166,8 +165,7 @@ class ContextualBandit:
         sd: float | None = None,
     ) -> LinearEnvironment:
         """A world drawn from the prior; `sd` is its noise, as for `environment`."""
-        noise = self.link.in_world(sd).sd
-        noise = 1.0 if noise is None else float(noise)
+        noise = float(self.link.in_world(sd).sd or 1.0)
         weights = self._belief._posteriors.draw_prior(as_stream(seed).state, noise)
         return self.environment(weights, contexts, start, sd=sd)
 
@@ -219,11 +217,7 @@ class LinearBandit(ContextualBandit):
     model_kind: ClassVar[ModelKind] = GaussianNoise.model_kind
 
     def __init__(
-        self,
-        arms: Arms,
-        features: Features,
-        sd: float | Literal["learned"] = "learned",
-        prior: Prior = "learned",
+        self, arms: Arms, features: Features, sd: Learnable = "learned", prior: Prior = "learned"
     ) -> None:
         super().__init__(GaussianNoise(sd), arms, features, prior)
 
@@ -271,7 +265,7 @@ class SharedLinearBandit:
         arms: Arms,
         phi: FeatureMap,
         features: int,
-        sd: float | Literal["learned"] = "learned",
+        sd: Learnable = "learned",
         prior: Prior = "learned",
         *,
         link: Link | None = None,

@@ -36,6 +36,8 @@ from bayescontrol.situations import accept_late_feedback
 
 #: Marks a scale, the noise or the prior, that is learned.
 LEARNED: Final = "learned"
+#: A number, or "learned".
+Learnable: TypeAlias = float | Literal["learned"]
 #: Larger numbers are rejected, so that squares and sums stay finite.
 LARGEST = 1e50
 #: The largest standard deviation of the noise, and the inverse of the smallest.
@@ -211,7 +213,7 @@ class GaussianNoise(Link):
     kind = 0  # kernels.regression.GAUSSIAN
     additive = True
 
-    def __init__(self, sd: float | Literal["learned"] = "learned") -> None:
+    def __init__(self, sd: Learnable = "learned") -> None:
         self.sd: float | str = LEARNED
         if not isinstance(sd, str) or sd != LEARNED:
             self.sd = require_between("sd", sd, 1.0 / LARGEST_SD, LARGEST_SD, error=InvalidPrior)
@@ -376,15 +378,11 @@ class LinearEnvironment:
     ) -> None:
         truth = as_numbers(weights, "the true weights", InvalidTable)
         if truth.ndim != 2 or len(truth) != len(arms) or not truth.shape[1]:
-            raise InvalidTable(
-                f"weights of shape {truth.shape} for {len(arms)} arms: give one row per arm"
-            )
+            raise InvalidTable(f"weights of shape {truth.shape}: give {len(arms)} rows, 1 per arm")
         for w in truth[~(np.abs(truth) < LARGEST**0.5)]:
             raise InvalidTable(f"a true weight is {w}: expected a number below {LARGEST**0.5:g}")
         if not callable(contexts) and contexts not in _SOURCES:
-            raise InvalidTable(
-                f"contexts={contexts!r}: expected 'normal', 'sphere', or a function of rng"
-            )
+            raise InvalidTable(f"contexts={contexts!r}: give 'normal', 'sphere' or a function(rng)")
         self.link, self.labels, self.truth, self.contexts = link, arms, truth, contexts
         features = truth.shape[1]
         self._context = np.zeros(features) if start is None else as_context(start, features).copy()
@@ -482,10 +480,9 @@ class LinearEnvironment:
             ends_here = np.array_equal(next_contexts[-1], self._context)
             if self._steps != len(next_contexts) or not ends_here:
                 raise BadEvidence(
-                    "cannot infer the first context of this run of "
-                    f"{counted(len(next_contexts), 'step')}: it is not the complete history of "
-                    f"this world ({counted(self._steps, 'step')} so far). Save world.start before "
-                    "a run and pass it as start=..."
+                    f"cannot infer the first context of {counted(len(next_contexts), 'step')}: not "
+                    f"the complete history of this world ({counted(self._steps, 'step')} so far). "
+                    "Save world.start before a run and pass it as start=..."
                 )
         return self._first
 

@@ -52,9 +52,8 @@ class Schema:
             self.names += [f"{name}={c}" for c in field] if is_category else [name]
         numbers = {name for name, field in self.fields.items() if isinstance(field, dict)}
         #: Whether the scale of a feature is known: it is not for a number without `scale`.
-        self.is_scaled = np.array(
-            [name not in numbers or "scale" in self.fields[name] for name in self.names]
-        )
+        is_scaled = [n not in numbers or "scale" in self.fields[n] for n in self.names]
+        self.is_scaled = np.array(is_scaled)
 
     def encode(self, x: Any) -> FloatArray:
         """Return the features of a mapping or a row of a data frame, or raise BadEvidence.
@@ -64,9 +63,7 @@ class Schema:
         features = [1.0]
         for name, field in self.fields.items():
             if name not in x.keys():  # noqa: SIM118 - `in` a pandas.Series is not documented
-                raise BadEvidence(
-                    f"the context lacks the field {name!r}: give {', '.join(self.fields)}"
-                )
+                raise BadEvidence(f"context lacks the field {name!r}: use {', '.join(self.fields)}")
             features += _encoded(name, field, x[name])
         return np.array(features)
 
