@@ -11,17 +11,10 @@ from typing import NamedTuple
 import numpy as np
 
 from bayescontrol._arrays import FloatArray, IntArray
+from bayescontrol.kernels import finite
 from bayescontrol.kernels._jit import jit, leaf
 from bayescontrol.kernels.elementary import log
-from bayescontrol.kernels.finite import (
-    OK,
-    Weights,
-    condition,
-    log_likelihoods,
-    sample,
-    share,
-    total,
-)
+from bayescontrol.kernels.finite import OK, Weights, condition, sample
 from bayescontrol.kernels.random import Streams, categorical
 
 
@@ -156,11 +149,11 @@ def settle(
     n = waiting.shape[0]
     m = 0
     for t in range(horizon + 1):
-        s, k = total(blocks)
+        s, k = finite.total(blocks)
         remaining = 0
         for i in range(n):
             mode = waiting[i]
-            if share(w, e, blocks, mode, s, k) < threshold:
+            if finite.share(w, e, blocks, mode, s, k) < threshold:
                 first[mode] = t
             else:
                 waiting[remaining] = mode
@@ -297,7 +290,7 @@ def interact_with_alarm(
         o = categorical(q, truth[y, a])
         drawn[t], actions[t], observations[t] = m, a, o
         y = successor[y, a, o]
-        log_likelihoods(hypothesis[x, a, o], log_p)
+        finite.log_likelihoods(hypothesis[x, a, o], log_p)
         smallest_log_e = weigh(log_e, w, log_p, log_estimate(counts[x, a], o), after)
         if condition(w, e, blocks, hypothesis[x, a, o]) == OK:
             learned += 1
