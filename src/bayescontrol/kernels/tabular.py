@@ -57,14 +57,9 @@ def learn(
 
 @jit
 def interact(
-    weights: Weights,
-    tables: ModeTables,
-    truth: FloatArray,
-    x: int,
-    y: int,
-    streams: Streams,
+    weights: Weights, tables: ModeTables, truth: FloatArray, x: int, y: int, streams: Streams,
     columns: Columns,
-) -> tuple[int, int, int, int]:
+) -> tuple[int, int, int, int]:  # fmt: skip
     """Fill the columns; return (steps done, situation of the last draw, x, y).
 
     x is the current situation of the agent, y that of the environment. Stops early at bad evidence:
@@ -116,15 +111,9 @@ class SettlingLimits(NamedTuple):
 
 @jit
 def settle(
-    weights: Weights,
-    tables: ModeTables,
-    truth: FloatArray,
-    x: int,
-    streams: Streams,
-    limits: SettlingLimits,
-    awaited: IntArray,
-    first: IntArray,
-) -> int:
+    weights: Weights, tables: ModeTables, truth: FloatArray, x: int, streams: Streams,
+    limits: SettlingLimits, awaited: IntArray, first: IntArray,
+) -> int:  # fmt: skip
     """Fill first[m] for the modes m in `awaited`; return the steps done.
 
     first[m] is the first step t with P(m | âo_≤t) < threshold, or NOT_YET. The run ends as soon as
@@ -247,15 +236,9 @@ class AlarmState(NamedTuple):
 
 @jit
 def interact_with_alarm(
-    weights: Weights,
-    tables: ModeTables,
-    truth: FloatArray,
-    x: int,
-    y: int,
-    streams: Streams,
-    alarm: AlarmState,
-    columns: Columns,
-) -> tuple[int, int, int, int, int]:
+    weights: Weights, tables: ModeTables, truth: FloatArray, x: int, y: int, streams: Streams,
+    alarm: AlarmState, columns: Columns,
+) -> tuple[int, int, int, int, int]:  # fmt: skip
     """Fill the columns until the alarm is raised.
 
     Return (steps done, observations learned, situation of the last draw, x, y). Without a
