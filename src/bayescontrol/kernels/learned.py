@@ -155,16 +155,14 @@ def weigh(group: Group) -> bool:
     else:
         w[:] = 0.0
         for j in range(evidence.shape[0]):
-            for h in range(w.size):
-                w[h] += evidence[j, h]
+            w += evidence[j]
     largest, total = w[0], 0.0
     for h in range(w.size):
         largest = max(largest, w[h])
     for h in range(w.size):
         w[h] = exp(w[h] - largest)
         total += w[h]
-    for h in range(w.size):
-        w[h] /= total
+    w /= total
     return True
 
 

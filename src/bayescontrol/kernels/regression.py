@@ -416,9 +416,7 @@ def draw_context(kind: int, x: FloatArray, rng_state: UIntArray) -> None:
     for i in range(x.size):
         x[i] = normal(rng_state)
     if kind == SPHERE:
-        length = math.sqrt(dot(x, x))
-        for i in range(x.size):
-            x[i] /= length
+        x /= math.sqrt(dot(x, x))
 
 
 class ArmWeights(NamedTuple):

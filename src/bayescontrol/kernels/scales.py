@@ -282,13 +282,11 @@ def _learn_weights(kind: int, fit: ScaledWeights, j: int, x: FloatArray, r: floa
 def _replay(kind: int, fit: ScaledWeights) -> None:
     """Learn the first rewards again, in their order, with the scales of now; LOGISTIC only."""
     rho, R, z, L, p, c, events = fit.rho, fit.R, fit.z, fit.L, fit.p, fit.c, fit.events
+    L[:], z[:], R[:] = 0.0, 0.0, 0.0
     for h in range(p.size):
-        L[h] = 0.0
         for j in range(z.shape[1]):
             for i in range(c.size):
-                z[h, j, i] = 0.0
-                for k in range(c.size):
-                    R[h, j, i, k] = abs(c[i]) / rho[h] if k == i else 0.0
+                R[h, j, i, i] = abs(c[i]) / rho[h]
     for t in range(fit.n[0]):
         _learn_weights(kind, fit, int(events[t, 0]), events[t, 2:], events[t, 1])
 

@@ -214,17 +214,13 @@ class ResultStore:
         self._stale.pop(self._columns, None)
         starts = [file.header.written_at for file in files if file.header.written_at]
         self.manifest = Manifest(
-            experiment=self.study.name,
-            found=self.study.found,
-            settings=self.study.settings,
-            seed=self.study.settings.get("seed"),
-            runs=self.study.runs,
-            key=self.study.key,
+            experiment=self.study.name, found=self.study.found, settings=self.study.settings,
+            seed=self.study.settings.get("seed"), runs=self.study.runs, key=self.study.key,
             sha256={self._columns.name: joined.sha256},
             provenance=provenance_of_runs(wanted, files, known),
             started=min([*starts, *([previous.started] if previous else [])], default=_now()),
             finished=_now(),
-        )
+        )  # fmt: skip
         manifests.write_manifest(self.folder, self.manifest)
         self._drop_pending(joined)
         return columns
