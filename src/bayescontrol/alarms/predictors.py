@@ -35,18 +35,8 @@ import numpy as np
 
 from bayescontrol import kernels
 from bayescontrol._arrays import AnyArray, ArrayLike, Arrays, FloatArray, IntArray, as_numbers
-from bayescontrol._support.saved import (
-    Array,
-    Copied,
-    Field,
-    Fixed,
-    Plain,
-    Saved,
-    checked_array,
-    damaged,
-    declare,
-    require_arrays,
-)
+from bayescontrol._support import saved
+from bayescontrol._support.saved import Array, Copied, Field, Fixed, Plain, Saved, damaged, declare
 from bayescontrol._support.values import pack, unpack
 from bayescontrol.errors import BadEvidence, MissingCapability, counted
 
@@ -357,13 +347,13 @@ class _SavedRegressions(Field):
             sizes = [int(p) + int(d) for _, p, d in keys]
         except (TypeError, ValueError):
             raise damaged(f"the keys are {keys}") from None
-        require_arrays(
+        saved.require_arrays(
             arrays, (f"{name}/{i}" for name in ("factor", "rows") for i in range(len(keys)))
         )
         return {
             key: (
-                checked_array(arrays, f"factor/{i}", np.float64, (size, size, places)).copy(),
-                checked_array(arrays, f"rows/{i}", np.int64, (places,)).copy(),
+                saved.checked_array(arrays, f"factor/{i}", np.float64, (size, size, places)).copy(),
+                saved.checked_array(arrays, f"rows/{i}", np.int64, (places,)).copy(),
             )
             for i, (key, size) in enumerate(zip(keys, sizes, strict=True))
         }

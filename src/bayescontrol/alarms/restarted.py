@@ -41,18 +41,8 @@ import numpy as np
 from bayescontrol import kernels
 from bayescontrol._arrays import ArrayLike, Arrays, FloatArray, as_integer, require_between
 from bayescontrol._mode_queries import observed_part
-from bayescontrol._support.saved import (
-    Array,
-    Copied,
-    Fixed,
-    Part,
-    Saved,
-    damaged,
-    declare,
-    part_of,
-    require_arrays,
-    with_prefix,
-)
+from bayescontrol._support import saved
+from bayescontrol._support.saved import Array, Copied, Fixed, Part, Saved, damaged, declare
 from bayescontrol.alarms.alarm import WatchingAlarm, log_prediction, noise_floors, with_methods
 from bayescontrol.alarms.predictors import LinearPredictor, Predictor
 from bayescontrol.beliefs.finite import FiniteBelief
@@ -97,16 +87,16 @@ class PredictorCopies(Saved):
         """Return the arrays of every copy."""
         arrays: Arrays = {"used": np.array(sorted(self._copies), np.int64)}
         for place, predictor in self._copies.items():
-            saved = with_methods(predictor, "save", "load").save()
-            arrays |= with_prefix(f"{place}/", saved)
+            part = with_methods(predictor, "save", "load").save()
+            arrays |= saved.with_prefix(f"{place}/", part)
         return arrays
 
     def load(self, arrays: Arrays) -> None:
         """Restore what `save` returned. An error changes nothing."""
-        require_arrays(arrays, {"used"})
+        saved.require_arrays(arrays, {"used"})
         copies = {place: self._fresh.copy() for place in arrays["used"].tolist()}
         for place, predictor in copies.items():
-            predictor.load(part_of(arrays, f"{place}/"))
+            predictor.load(saved.part_of(arrays, f"{place}/"))
         self._copies = copies
 
 

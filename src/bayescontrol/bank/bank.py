@@ -255,9 +255,8 @@ class Bank:
         modes: Any = FilterBank(self.modes) if is_linear else self.modes
         if self.hazard is None:
             return FiniteBelief(modes, self.prior, on_impossible=self.on_impossible)
-        return InteractingBelief(
-            modes, self.prior, hazard=self.hazard, on_impossible=self.on_impossible
-        )
+        hazard, on_impossible = self.hazard, self.on_impossible
+        return InteractingBelief(modes, self.prior, hazard=hazard, on_impossible=on_impossible)
 
     def agent(self, **options: Any) -> BankAgent:
         """Return a new agent; the options are those of `Supervisor`, by default it draws modes."""

@@ -17,31 +17,11 @@ from typing import Any
 
 import numpy as np
 
-from bayescontrol import kernels
+from bayescontrol import errors, kernels
 from bayescontrol._arrays import ArrayLike, FloatArray, as_integer, require_between
-from bayescontrol.bank.state_space import (
-    PI,
-    SAME_PERIOD,
-    Loop,
-    Signals,
-    as_constant,
-    as_covariance,
-    as_signal,
-    discretised,
-    process_covariance,
-    require_finite,
-    sampled,
-    signal_vector,
-    unstable_modulus,
-)
-from bayescontrol.errors import (
-    BadEvidence,
-    BadSituation,
-    InvalidSystem,
-    NotStabilisable,
-    UnknownAction,
-    counted,
-)
+from bayescontrol.bank import state_space
+from bayescontrol.bank.state_space import PI, Loop, Signals, as_constant, as_signal, discretised
+from bayescontrol.errors import BadEvidence, InvalidSystem, UnknownAction, counted
 from bayescontrol.lqr.matrices import as_limits, as_matrix, as_start, as_vector, riccati
 from bayescontrol.protocols import MISSING, SituatedState
 from bayescontrol.seeding import StreamLike, require_stream
@@ -106,12 +86,14 @@ class FilterMode(Filters):
         limits: Any, start: Any, start_noise: Any, student: float, name: str,
     ) -> None:  # fmt: skip
         self.name, self.states, self.signals, self.period = name, states, signals, period
-        self.V = as_covariance(sensor_noise, signals.outputs, "sensor_noise", strictly=True)
+        self.V = state_space.as_covariance(
+            sensor_noise, signals.outputs, "sensor_noise", strictly=True
+        )
         self.nu = require_between("student", student, 2.0, math.inf, ends="(]")
         self.limits = as_limits(limits, signals.inputs)
         self.x0, self.start_noise = as_start(start, states), None
         if start_noise is not None:
-            self.start_noise = as_covariance(start_noise, states, "start_noise")
+            self.start_noise = state_space.as_covariance(start_noise, states, "start_noise")
         self.set_controller(controller)
 
     def set_controller(self, controller: Any) -> None:
@@ -188,12 +170,12 @@ class FilterMode(Filters):
     def limited(self, u: Any) -> FloatArray:
         """Validate an input and limit it to the range of the actuator."""
         given, within = self.as_input(u), np.empty(self.signals.inputs)
-        require_finite(kernels.kalman.limit(given, *self.limits, within), given)
+        state_space.require_finite(kernels.kalman.limit(given, *self.limits, within), given)
         return within
 
     def as_input(self, a: object) -> FloatArray:
         """Return an input as an array of the right shape; its values are not checked."""
-        return signal_vector(a, self.signals.inputs, "the input")
+        return state_space.signal_vector(a, self.signals.inputs, "the input")
 
     def as_output(self, x: FloatArray, o: object) -> FloatArray:
         """Return an output as an array of the right shape; the last one in x if o is missing.
@@ -206,7 +188,7 @@ class FilterMode(Filters):
             raise BadEvidence(
                 "the output is None: if the sample was lost, pass bayescontrol.MISSING"
             )
-        return signal_vector(o, self.signals.outputs, "the output")
+        return state_space.signal_vector(o, self.signals.outputs, "the output")
 
     def log_likelihood(self, xs: SituatedState, a: Any, o: Any) -> float:
         """Return ln P(y | past, u), the density of the innovation."""
@@ -219,22 +201,22 @@ class FilterMode(Filters):
     def inputs(self, x: FloatArray, u: FloatArray) -> FloatArray:
         """Return v = (u, d, 1), where u is limited and d are the disturbances in the signals x."""
         v = np.empty(u.size + self.signals.disturbances + 1)
-        require_finite(kernels.kalman.inputs(x, u, *self.limits, v), u)
+        state_space.require_finite(kernels.kalman.inputs(x, u, *self.limits, v), u)
         return v
 
     def require_signals(self, x: Any) -> None:
         """Raise `BadSituation` if the situation does not hold the signals of the loop."""
         if getattr(x, "shape", None) != self.signals.shape:
-            raise BadSituation(f"situation {x!r} has no signals: use Bank(modes).agent()")
+            raise errors.BadSituation(f"situation {x!r} has no signals: use Bank(modes).agent()")
 
     def is_regular(self, interval: float) -> bool:
         """Whether this interval is the sampling period."""
-        return abs(interval - self.period) <= SAME_PERIOD * self.period
+        return abs(interval - self.period) <= state_space.SAME_PERIOD * self.period
 
     def require_interval(self, interval: float) -> None:
         """Raise `BadSituation` if the next sample cannot come after this interval."""
         if self._continuous is None and not self.is_regular(interval):
-            raise BadSituation(
+            raise errors.BadSituation(
                 f"{self!r}: the interval {interval:g} is not the sampling period {self.period:g}: "
                 "intervals can vary only if the plant is continuous and the method is 'zoh'"
             )
@@ -312,7 +294,7 @@ class PlantMode(FilterMode):
         if inputs < 1:
             raise InvalidSystem(f"disturbances={disturbances}: the plant has {q} inputs in all")
         self.B, self.E = B[:, :inputs], B[:, inputs:]
-        self.W = process_covariance(plant, self.B, process_noise, input_noise)
+        self.W = state_space.process_covariance(plant, self.B, process_noise, input_noise)
         try:
             u0, y0 = operating_point
         except (TypeError, ValueError):
@@ -350,7 +332,7 @@ class PlantMode(FilterMode):
                 "K, its first item"
             )
         self.gain = K = as_matrix(controller, (q, n), "the gain of the controller")
-        if (modulus := unstable_modulus(self.A, self.B, K)) is not None:
+        if (modulus := state_space.unstable_modulus(self.A, self.B, K)) is not None:
             warnings.warn(
                 f"{self!r}: the gain does not stabilise its own model: an eigenvalue of A - B K "
                 f"has modulus {modulus:.4g}. Check its sign, and compute it for the sampled plant",
@@ -403,7 +385,7 @@ class PlantMode(FilterMode):
         """The stationary L, S and Σ after an observation; None if there is no such filter."""
         try:
             P, _ = riccati(self.A.T, self.C.T, self.W, self.V)
-        except NotStabilisable:
+        except errors.NotStabilisable:
             return None
         S = self.C @ P @ self.C.T + self.V
         L = np.asarray(np.linalg.solve(S, self.C @ P).T, np.float64)
@@ -434,7 +416,7 @@ class PlantMode(FilterMode):
         if not self.is_regular(interval):
             self.require_interval(interval)
             scale, q = interval / self.period, self.signals.inputs
-            A, B, *_ = sampled(self._continuous, interval)
+            A, B, *_ = state_space.sampled(self._continuous, interval)
             k, W = scale * self.drift - B[:, :q] @ self.u0, scale * W
         square, rows = (0, room - self.states), ((0, room - self.states), (0, 0))  # for `np.pad`
         W, C, D = np.pad(W, square), np.pad(self.C, rows[::-1]), np.hstack([self.D, c[:, None]])

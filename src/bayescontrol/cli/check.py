@@ -55,13 +55,9 @@ class ModeSource(NamedTuple):
 
 
 def load_modes(
-    name: str,
-    settings: Mapping[str, str],
-    limit: int = 10_000,
-    given: Sequence[str] = (),
-    simulation: Mapping[str, Any] = {},
-    **bank_options: Any,
-) -> ModeSource:
+    name: str, settings: Mapping[str, str], limit: int = 10_000, given: Sequence[str] = (),
+    simulation: Mapping[str, Any] = {}, **bank_options: Any,
+) -> ModeSource:  # fmt: skip
     """Load a class of modes by its name, or from file.py:attribute (by default `modes`).
 
     `limit` is the maximum number of situations. Raises `ModesBroke` if the user's code fails. A
@@ -189,23 +185,11 @@ def _observed(loaded: Any) -> str:
 @click.option("--all", "everything", is_flag=True, help="Show every pair.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object, with every pair.")
 def check(
-    modes: str | None,
-    settings: tuple[str, ...],
-    true: str | None,
-    other: str | None,
-    runs: int | None,
-    horizon: int | None,
-    hold: int | None,
-    seed: int,
-    limit: int,
-    output_limits: tuple[float, float] | None,
-    Q: tuple[float, ...],
-    R: tuple[float, ...],
-    strict: bool,
-    figure: str | None,
-    everything: bool,
-    as_json: bool,
-) -> None:
+    modes: str | None, settings: tuple[str, ...], true: str | None, other: str | None,
+    runs: int | None, horizon: int | None, hold: int | None, seed: int, limit: int,
+    output_limits: tuple[float, float] | None, Q: tuple[float, ...], R: tuple[float, ...],
+    strict: bool, figure: str | None, everything: bool, as_json: bool,
+) -> None:  # fmt: skip
     """Check whether the agent converges to the policy of the true mode.
 
     MODES is the name of a class, or file.py:attribute (attribute `modes` by default). The attribute
@@ -265,9 +249,7 @@ def _select_pairs(verdict: Verdict, true: str | None, other: str | None) -> Verd
     index_of = verdict.modes.place
     true_modes = range(len(verdict.modes)) if true is None else [index_of(true)]
     others = range(len(verdict.modes)) if other is None else [index_of(other)]
-    pairs = tuple(
-        pair for pair in verdict.pairs if pair.true in true_modes and pair.other in others
-    )
+    pairs = tuple(p for p in verdict.pairs if p.true in true_modes and p.other in others)
     if not pairs:
         raise classes.InvalidSetting(
             f"--true {true or 'any'} --other {other or 'any'}: no such pair. Name two different "

@@ -27,13 +27,8 @@ from bayescontrol.lab.experiment import Table
 from bayescontrol.lab.settings import plain
 from bayescontrol.report.tables import with_error
 
-#: Exit codes of `bayescontrol check`; 1 to 4 have other meanings.
-EXIT_CODES: Final = {
-    Outcome.THEOREM: 0,
-    Outcome.SETTLES: 10,
-    Outcome.UNDECIDED: 11,
-    Outcome.NEVER: 12,
-}
+#: Exit codes of `bayescontrol check`, from best to worst; 1 to 4 have other meanings.
+EXIT_CODES: Final = dict(zip(Outcome, (0, 10, 11, 12), strict=True))
 #: Simulated settling times, by the index of the true mode.
 Times: TypeAlias = Mapping[int, Settling]
 

@@ -108,9 +108,7 @@ def claims_table(result: Result) -> Group:
 def overview(results: Sequence[Result]) -> Group:
     """Return a line for each result, and a line for each claim that is not confirmed."""
     grid = _grid("Claims")
-    claims = [
-        (result.experiment.name, claim) for result in results for claim in result.score.claims
-    ]
+    claims = [(result.experiment.name, c) for result in results for c in result.score.claims]
     for name in ("experiment", "of the paper", "our own checks"):
         grid.add_column(name, overflow="fold")
     for result in results:

@@ -99,15 +99,9 @@ def store_options(command: Callable[..., object]) -> Callable[..., object]:
 )
 @limit_options
 def serve(
-    store: str | None,
-    store_file: TextIO | None,
-    host: str,
-    port: int,
-    token_file: Path | None,
-    models: tuple[str, ...],
-    allow_host: tuple[str, ...],
-    **limits: Any,
-) -> None:
+    store: str | None, store_file: TextIO | None, host: str, port: int, token_file: Path | None,
+    models: tuple[str, ...], allow_host: tuple[str, ...], **limits: Any,
+) -> None:  # fmt: skip
     """Serve the agents of STORE over HTTP, until SIGTERM or Ctrl-C.
 
     STORE is sqlite:///file.db (four slashes for an absolute path) or postgresql://…. Give an

@@ -139,19 +139,10 @@ def _show_settings(experiment: Experiment[Any]) -> None:
 )
 @screen.json_option(" (for a sweep with a list of points)")
 def run(
-    name: str,
-    seed: str | None,
-    runs: str | None,
-    steps: str | None,
-    pairs: tuple[str, ...],
-    sweeps: tuple[str, ...],
-    workers: int | None,
-    dask: str | None,
-    keep_stale: bool,
-    fresh: bool,
-    out: Path | None,
-    as_json: bool,
-) -> None:
+    name: str, seed: str | None, runs: str | None, steps: str | None, pairs: tuple[str, ...],
+    sweeps: tuple[str, ...], workers: int | None, dask: str | None, keep_stale: bool, fresh: bool,
+    out: Path | None, as_json: bool,
+) -> None:  # fmt: skip
     """Run the experiment called NAME (or in file.py, or at file.py:attribute); check its claims."""
     _require_out_for(keep_stale, fresh, out)
     experiment = find(name)
@@ -263,8 +254,8 @@ class _Run:
 
     def _run_into(self, folder: Path, settings: Any, label: str) -> StoredResults:
         """Run the replicas that are missing or stale in the folder, and return all results."""
-        wanted = wanted_runs(self.experiment, settings)
-        study = Study.of(self.experiment, settings, self.found)
+        experiment, wanted = self.experiment, wanted_runs(self.experiment, settings)
+        study = Study.of(experiment, settings, self.found)
         with ResultStore(folder, study, keep_stale=self.keep_stale) as store:
             click.get_current_context().meta.setdefault(RESULTS_FOLDER, folder)
             missing = sum(map(len, store.missing(wanted)))
@@ -273,9 +264,7 @@ class _Run:
                 found_runs = f"{len(wanted) - missing} of {len(wanted)} replicas found"
                 screen.print_message(f"{label}: {found_runs}, {to_run}")
             with live(label) if missing else nullcontext() as progress:
-                columns = run_replicas(
-                    self.experiment, settings, self.workers, progress, store=store
-                )
+                columns = run_replicas(experiment, settings, self.workers, progress, store=store)
             assert store.manifest is not None  # written when all runs are finished
             return StoredResults(folder, store.manifest, columns)
 
@@ -291,16 +280,9 @@ class _Run:
 @click.option("--out", type=_folder, default=Path("report"), show_default=True)
 @screen.json_option()
 def reproduce(
-    more: tuple[str, ...],
-    quick: bool,
-    only: tuple[str, ...],
-    workers: int | None,
-    dask: str | None,
-    keep_stale: bool,
-    fresh: bool,
-    out: Path,
-    as_json: bool,
-) -> None:
+    more: tuple[str, ...], quick: bool, only: tuple[str, ...], workers: int | None,
+    dask: str | None, keep_stale: bool, fresh: bool, out: Path, as_json: bool,
+) -> None:  # fmt: skip
     """Run all experiments and write a report: each claim, our number, and whether it holds."""
     _require_out_for(keep_stale, fresh, out)
     names_given = map(str.strip, ",".join((*only, *more)).split(","))

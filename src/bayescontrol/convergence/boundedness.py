@@ -220,16 +220,10 @@ def bands(
     with np.errstate(invalid="ignore"):
         mean, error = mean_and_error(excess)
     return Bands(
-        runs=len(excess),
-        times=ensemble.times,
-        levels=np.array(levels, np.float64),
-        quantiles=np.array([_quantile(excess, level) for level in levels]),
-        mean=mean,
-        error=error,
-        delta=delta,
-        C=_quantile(sup, 1.0 - delta),
-        C_joint=_quantile(sup.max(-1), 1.0 - delta),
-    )
+        runs=len(excess), times=ensemble.times, levels=np.array(levels, np.float64),
+        quantiles=np.array([_quantile(excess, level) for level in levels]), mean=mean, error=error,
+        delta=delta, C=_quantile(sup, 1.0 - delta), C_joint=_quantile(sup.max(-1), 1.0 - delta),
+    )  # fmt: skip
 
 
 def _quantile(values: FloatArray, share: float) -> FloatArray:

@@ -65,12 +65,7 @@ from bayescontrol import kernels
 from bayescontrol._arrays import BoolArray, FloatArray, IntArray, require_between
 from bayescontrol.errors import InvalidPrior
 from bayescontrol.finite.tabular import TabularModes
-from bayescontrol.mdp.planning import (
-    closed_sets,
-    gain_and_bias,
-    stationary_distribution,
-    strong_components,
-)
+from bayescontrol.mdp import planning
 from bayescontrol.mdp.table import MDP
 
 
@@ -216,7 +211,7 @@ def closed_within(graph: BoolArray, within: BoolArray) -> list[IntArray]:
     [array([1]), array([2])]
     """
     where = np.flatnonzero(within)
-    return [where[inner] for inner in closed_sets(graph[np.ix_(where, where)])]
+    return [where[inner] for inner in planning.closed_sets(graph[np.ix_(where, where)])]
 
 
 def on_a_cycle(graph: BoolArray, within: BoolArray) -> BoolArray:
@@ -225,7 +220,7 @@ def on_a_cycle(graph: BoolArray, within: BoolArray) -> BoolArray:
     >>> on_a_cycle(np.array([[0, 1, 0], [0, 0, 1], [0, 1, 0]], bool), np.ones(3, bool))
     array([False,  True,  True])
     """
-    x, y, component = strong_components(graph & within[:, None] & within)
+    x, y, component = planning.strong_components(graph & within[:, None] & within)
     # An edge that stays in its component is part of a cycle.
     return np.isin(np.arange(len(graph)), x[component[x] == component[y]])
 
@@ -250,7 +245,7 @@ def end_components(
     """
     while True:
         moves = (edges & optional[..., None]).any(1) & within[:, None] & within
-        _, _, component = strong_components(moves)
+        _, _, component = planning.strong_components(moves)
         # together[x, y]: x and y are in one component. leaves[x, a]: a may lead out of it.
         together = (component[:, None] == component) & within[:, None] & within
         leaves = (edges & ~together[:, None]).any(-1)
@@ -308,14 +303,14 @@ def _recurrent_classes(world: World, policy: int) -> list[tuple[FloatArray, floa
     chain /= chain.sum(-1, keepdims=True)  # rows of tables may be off by 1e-9
     no_reward = np.zeros((len(chain), 1))
     only_action = np.zeros(len(chain), np.int64)
-    classes = stationary_distribution(MDP(chain[:, None], no_reward), only_action)
+    classes = planning.stationary_distribution(MDP(chain[:, None], no_reward), only_action)
     if len(classes) == 1:
         return [(classes[0].probability, 1.0)]
     reached = []
     for mu in (recurrent.probability for recurrent in classes):
         # With reward 1 inside the class, the gain is the probability of ending there.
         inside = (mu > 0.0).astype(np.float64)[:, None]
-        gain = gain_and_bias(MDP(chain[:, None], inside), only_action).gain
+        gain = planning.gain_and_bias(MDP(chain[:, None], inside), only_action).gain
         chance = float(gain[world.modes.start])
         if chance > 0.0:
             reached.append((mu, min(chance, 1.0)))

@@ -19,16 +19,9 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from bayescontrol import kernels
+from bayescontrol import _mode_queries, kernels
 from bayescontrol._arrays import AnyArray, FloatArray, IntArray
-from bayescontrol._mode_queries import (
-    ModeArrayQueries,
-    ModeListQueries,
-    mode_index,
-    names_of,
-    queries_for,
-    require_hashable,
-)
+from bayescontrol._mode_queries import ModeArrayQueries, ModeListQueries, mode_index
 from bayescontrol.beliefs.finite import FiniteBelief, finite_belief
 from bayescontrol.beliefs.weights import Floor
 from bayescontrol.errors import BadEvidence, MissingCapability, UnknownMode, counted
@@ -120,7 +113,7 @@ def _likelihoods(hypotheses: Hypotheses, x: Any, a: Any, o: Any) -> FloatArray:
     try:
         return hypotheses.likelihoods(x, a, o)
     except TypeError:
-        require_hashable(action=a, observation=o)
+        _mode_queries.require_hashable(action=a, observation=o)
         raise
 
 
@@ -300,7 +293,7 @@ def divergences(record: Record, agent: Rule) -> Divergences:
         pair = np.stack([evidence[:, m], certain], axis=-1)
         kernels.divergence.log_ratios(pair, is_log, 0, 1, terms := np.empty(T))
         kernels.divergence.accumulate(terms, L[m])
-    names = tuple(names_of(agent.belief.modes))
+    names = tuple(_mode_queries.names_of(agent.belief.modes))
     return Divergences(evidence, is_log, posterior, np.ascontiguousarray(L.T), names)
 
 
@@ -319,7 +312,7 @@ def _replay(record: Record, agent: Rule) -> tuple[FloatArray, bool, FloatArray]:
         if kernels.divergence.posteriors(*weights, evidence, posterior) == len(record):
             return evidence, False, posterior
     # The step-by-step code also raises the error for invalid evidence.
-    hypotheses = queries_for(belief.modes)
+    hypotheses = _mode_queries.queries_for(belief.modes)
     evidence = np.empty((len(record), len(belief)))
     posterior[0] = belief.posterior()
     for t, step in enumerate(_replay_steps(record, agent, hypotheses)):
@@ -366,7 +359,7 @@ def _means(record: Record, agent: Rule, drawn: IntArray, true: int, other: int) 
         mean, others = np.empty((len(modes), modes.policy.shape[1], 1)), np.array([other])
         kernels.divergence.mean_tables(modes.policy, modes.hypothesis, true, others, mean)
         return np.asarray(mean[drawn, x, 0])
-    hypotheses = queries_for(agent.belief.modes)
+    hypotheses = _mode_queries.queries_for(agent.belief.modes)
     steps = enumerate(_replay_steps(record, agent, hypotheses))
     return np.array([_mean(hypotheses, x, int(drawn[t]), true, other) for t, (x, _, _) in steps])
 

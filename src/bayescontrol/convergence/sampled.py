@@ -450,15 +450,8 @@ def _check_pair(
         starts_needed = math.ceil(3.0 / plan.rare - _STARTS_ROUNDING)
         needed = f"{starts_needed} starts, to exclude a share of {plan.rare:g}"
     return SampledPair(
-        true=group[0],
-        other=group[1],
-        outcome=outcome,
-        reason=explanation,
-        starts=plan.starts,
-        blind=single.blind,
-        act_differently=single.act_differently,
-        rate=single.rate,
+        true=group[0], other=group[1], outcome=outcome, reason=explanation, starts=plan.starts,
+        blind=single.blind, act_differently=single.act_differently, rate=single.rate,
         blind_both=both.blind if both else None,
-        silence=plan.patience if both and both.silent else 0,
-        needed=needed,
-    )
+        silence=plan.patience if both and both.silent else 0, needed=needed,
+    )  # fmt: skip

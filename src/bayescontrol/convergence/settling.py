@@ -96,14 +96,10 @@ class Settling:
         dropped = np.where(unfinished, np.inf, times)
         low, half, high = np.quantile(dropped, (0.1, 0.5, 0.9), method="inverted_cdf").tolist()
         return SettlingTime(
-            name=self.modes.name(m),
-            mean=float(mean),
-            error=float(error),
-            quantiles=(low, half, high),
-            unfinished=float(unfinished.mean()),
-            horizon=self.horizon,
+            name=self.modes.name(m), mean=float(mean), error=float(error),
+            quantiles=(low, half, high), unfinished=float(unfinished.mean()), horizon=self.horizon,
             tied=bool(self.tied[m]),
-        )
+        )  # fmt: skip
 
     def __repr__(self) -> str:
         schedule = "" if self.hold == 1 else f", a new mode every {self.hold} steps"

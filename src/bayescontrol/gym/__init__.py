@@ -12,15 +12,8 @@ from bayescontrol.gym.running import Continuing, drive, episodic_agent, set_situ
 from bayescontrol.gym.worlds import WORLDS, BoxSpace, FiniteSpace, as_space, register
 
 __all__ = [
-    "WORLDS",
-    "BoxSpace",
-    "Continuing",
-    "FiniteSpace",
-    "as_space",
-    "drive",
-    "episodic_agent",
-    "register",
-    "set_situation",
-]
+    "WORLDS", "BoxSpace", "Continuing", "FiniteSpace", "as_space", "drive", "episodic_agent",
+    "register", "set_situation",
+]  # fmt: skip
 
 register()

@@ -23,15 +23,10 @@ from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
 
+from bayescontrol import errors
 from bayescontrol._arrays import ArrayLike
 from bayescontrol.bandits import BernoulliBandit
-from bayescontrol.errors import (
-    InvalidSystem,
-    InvalidTable,
-    MissingCapability,
-    MissingExtra,
-    UnknownAction,
-)
+from bayescontrol.errors import InvalidTable, MissingCapability, MissingExtra, UnknownAction
 from bayescontrol.finite.chain import chain
 from bayescontrol.lqr import PLANTS, LinearPlant, LinearSystem
 from bayescontrol.mdp.maze import Maze
@@ -385,11 +380,11 @@ class LinearPlantEnv(WorldEnv):
         render_mode: str | None = None,
     ) -> None:
         if not isinstance(plant, LinearSystem) and plant not in PLANTS:
-            raise InvalidSystem(
+            raise errors.InvalidSystem(
                 f"unknown plant {plant!r}: give a LinearSystem or one of {', '.join(PLANTS)}"
             )
         if not (0.0 <= noise < np.inf and 0.0 < limit < np.inf):
-            raise InvalidSystem(
+            raise errors.InvalidSystem(
                 f"noise={noise}, limit={limit}: expected finite noise ≥ 0 and finite limit > 0"
             )
         p = PLANTS[plant]() if isinstance(plant, str) else plant

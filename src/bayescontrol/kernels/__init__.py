@@ -12,39 +12,13 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from bayescontrol.kernels import (  # noqa: F401 - gives type checkers the attributes
-        arms,
-        average_reward,
-        bandit_plan,
-        beta_distribution,
-        changes,
-        counts,
-        divergence,
-        elementary,
-        families,
-        finite,
-        gibbs,
-        gibbs_learned,
-        gittins,
-        kalman,
-        learned,
-        lqr,
-        mdp,
-        parametric,
-        particles,
-        policies,
-        posteriors,
-        quadrature,
-        random,
-        regression,
-        restarts,
-        riccati,
-        scales,
-        screening,
-        seed_sequence,
-        tabular,
-        td,
-    )
+    # These imports give type checkers the attributes.
+    from bayescontrol.kernels import (  # noqa: F401, I001
+        arms, average_reward, bandit_plan, beta_distribution, changes, counts, divergence,
+        elementary, families, finite, gibbs, gibbs_learned, gittins, kalman, learned, lqr, mdp,
+        parametric, particles, policies, posteriors, quadrature, random, regression, restarts,
+        riccati, scales, screening, seed_sequence, tabular, td,
+    )  # fmt: skip
 else:
 
     def __getattr__(name: str) -> ModuleType:

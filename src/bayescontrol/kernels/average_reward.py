@@ -56,8 +56,7 @@ def draw_row(
             p[y] *= exp(least - e[y])
         total += p[y]
     if total > 0.0:
-        for y in range(p.size):
-            p[y] /= total
+        p /= total
 
 
 @jit
@@ -220,10 +219,7 @@ def solve_average_reward(
     W = np.empty((X, X + 1))
     keep = 1.0 - epsilon
     for x in range(X):
-        policy[x] = 0
-        for a in range(1, A):
-            if r[x, a] > r[x, policy[x]]:
-                policy[x] = a
+        policy[x] = r[x].argmax()
     rho = 0.0
     for _ in range(limit):
         rho = _evaluate(P, r, keep, policy, W, h)

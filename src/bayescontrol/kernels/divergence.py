@@ -239,16 +239,9 @@ class DivergenceSums(NamedTuple):
 
 @jit
 def ensemble(
-    prior_weights: Weights,
-    tables: ModeTables,
-    truth: FloatArray,
-    start: int,
-    true: int,
-    increments: Increments,
-    streams: Streams,
-    times: IntArray,
-    sums_at: DivergenceSums,
-) -> None:
+    prior_weights: Weights, tables: ModeTables, truth: FloatArray, start: int, true: int,
+    increments: Increments, streams: Streams, times: IntArray, sums_at: DivergenceSums,
+) -> None:  # fmt: skip
     """Simulate many runs of the rule in the world of m*; write the sums at `times`.
 
     m* must have positive weight, so that no observation is bad evidence. `streams` have a row for
@@ -325,12 +318,9 @@ def differ(p: FloatArray, q: FloatArray, tolerance: float) -> bool:
 
 @jit
 def compare(
-    truth: FloatArray,
-    hypothesis: FloatArray,
-    tolerance: float,
-    nats: FloatArray,
+    truth: FloatArray, hypothesis: FloatArray, tolerance: float, nats: FloatArray,
     differs: FloatArray,
-) -> None:
+) -> None:  # fmt: skip
     """Fill nats[m, x, a] = D and differs[m, x, a] for every mode m against `truth[x, a, o]`.
 
     >>> import numpy as np

@@ -153,8 +153,7 @@ def prepare(e: Evidence, c: Chain, states: int) -> None:
     """
     lambda0 = _prior_of_transition(e)
     c.scalars[TERMS], c.scalars[COUNT] = 0.0, 0.0
-    for x in range(states):
-        e.inflow[x, FROM_PRIOR], e.inflow[x, FROM_DATA] = 0.0, 0.0
+    e.inflow[:states] = 0.0
     for x in range(states):
         for a in range(c.Q.shape[1]):
             b, lane = block_and_lane(a)
@@ -331,9 +330,7 @@ def tally(e: Evidence, c: Chain, states: int) -> None:
     """
     c.scalars[BALANCE] = _balance(e, c, 0, states)
     if e.prior[DECLARED] > 0.0:
-        c.scalars[LEVEL] = 0.0
-        for x in range(np.uint64(states)):
-            c.scalars[LEVEL] += c.M[x]
+        c.scalars[LEVEL] = c.M[:states].sum()
 
 
 @inlined
@@ -415,12 +412,9 @@ def recentre(c: Chain, states: int) -> None:
     >>> c.Q[:2, 0]
     array([0., 2.])
     """
-    shift = c.M[0]
-    for x in range(np.uint64(states)):
-        c.M[x] -= shift
-    Q = c.Q.reshape(-1)
-    for i in range(np.uint64(states * c.Q.shape[1])):
-        Q[i] -= shift
+    shift, Q, M = c.M[0], c.Q[:states], c.M[:states]
+    Q -= shift
+    M -= shift
 
 
 @leaf

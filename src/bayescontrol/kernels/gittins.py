@@ -112,8 +112,7 @@ def _copy_padded(values: FloatArray, out: FloatArray) -> None:
     known = min(values.size, out.size)
     for j in range(known):
         out[j] = values[j]
-    for j in range(known, out.size):
-        out[j] = -1.0
+    out[known:] = -1.0
 
 
 @inlined

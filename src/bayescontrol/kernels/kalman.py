@@ -160,10 +160,9 @@ def product(A: FloatArray, B: FloatArray, out: FloatArray) -> None:
     >>> out.ravel().tolist()
     [11.0]
     """
+    out[:] = 0.0
     for i in range(out.shape[0]):
         for j in range(out.shape[1]):
-            for m in range(out.shape[2]):
-                out[i, j, m] = 0.0
             for k in range(B.shape[0]):
                 for m in range(out.shape[2]):
                     out[i, j, m] += A[i, k, m] * B[k, j, m]
@@ -199,9 +198,8 @@ def add_product_transposed(
 @leaf
 def _predict(H: FloatArray, x: FloatArray, v: FloatArray, out: FloatArray) -> None:
     """Write H (x, v) for each of the matrices H[:, :, m] and states x[:, m]."""
+    out[:] = 0.0
     for i in range(out.shape[0]):
-        for m in range(out.shape[1]):
-            out[i, m] = 0.0
         for k in range(H.shape[1]):
             for m in range(out.shape[1]):
                 out[i, m] += H[i, k, m] * (x[k, m] if k < len(x) else v[k - len(x)])
@@ -356,16 +354,10 @@ def step(
     (-1.634911, [[0.0, 0.666667, 0.0, 0.666667, 0.666667]])
     """
     (n, p), (modes, size), at = (len(models.W), len(models.V)), states.shape, 1 + 2 * len(models.V)
-    s, row = np.empty((size, modes)), np.empty((size, modes))  # a column for each filter
+    s, row = np.ascontiguousarray(states.T), np.zeros((size, modes))  # a column for each filter
     one, scale, work = np.ones(modes), np.empty(modes), np.empty((n, n, modes))
     x, y_hat, Sigma = row[at : at + n], row[1 : 1 + p], row[at + n :].reshape(n, n, modes)
-    for k in range(size):
-        for m in range(modes):
-            s[k, m], row[k, m] = states[m, k], 0.0
-    for m in range(modes):
-        log_p[m] = 0.0
-        for i in range(p):
-            row[1 + p + i, m] = s[1 + i, m]
+    log_p[:], row[1 + p : at] = 0.0, s[1 : 1 + p]
     _predict(models.F, s[at : at + n], v, x)
     _predict(models.H, x, v, y_hat)
     product(models.F, s[at + n :].reshape(n, n, modes), work)
@@ -407,9 +399,7 @@ def step(
         for m in range(modes):
             if regular and not math.isnan(models.log_det[m]):
                 row[0, m] = 1.0 if _becomes_steady(Sigma, models.Sigma, m) else 0.0
-    for m in range(modes):
-        for k in range(size):
-            new[m, k] = row[k, m]
+    new[:] = row.T
 
 
 @leaf
@@ -424,11 +414,8 @@ def pool(states: FloatArray, w: FloatArray, at_x: int, n: int, row: FloatArray) 
     >>> row.tolist()
     [0.0, 1.0, 1.0, 1.0, 2.0]
     """
-    total, at_sigma = 0.0, at_x + n
-    for i in range(w.size):
-        total += w[i]
-    for k in range(row.size):
-        row[k] = 0.0
+    total, at_sigma = w.sum(), at_x + n
+    row[:] = 0.0
     for i in range(w.size):
         if w[i] > 0.0:
             for k in range(1, row.size):

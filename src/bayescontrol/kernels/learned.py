@@ -155,16 +155,14 @@ def weigh(group: Group) -> bool:
     else:
         w[:] = 0.0
         for j in range(evidence.shape[0]):
-            for h in range(w.size):
-                w[h] += evidence[j, h]
+            w += evidence[j]
     largest, total = w[0], 0.0
     for h in range(w.size):
         largest = max(largest, w[h])
     for h in range(w.size):
         w[h] = exp(w[h] - largest)
         total += w[h]
-    for h in range(w.size):
-        w[h] /= total
+    w /= total
     return True
 
 
@@ -298,14 +296,9 @@ def draw_action(
 
 @leaf
 def learn(
-    kind: int,
-    constants: FloatArray,
-    statistics: FloatArray,
-    grid: FloatArray,
-    evidence: FloatArray,
-    j: int,
-    r: float,
-) -> bool:
+    kind: int, constants: FloatArray, statistics: FloatArray, grid: FloatArray,
+    evidence: FloatArray, j: int, r: float,
+) -> bool:  # fmt: skip
     """Update arm j with the reward r; return False, with nothing changed, if a sum overflows.
 
     The first arguments are the fields of `Group` that change, and those that this needs.
@@ -332,15 +325,9 @@ def learn(
 
 @leaf
 def interact(
-    group: Group,
-    active: IntArray,
-    drawn: FloatArray,
-    truth: FloatArray,
-    streams: Streams,
-    actions: IntArray,
-    rewards: FloatArray,
-    temperature: float = 1.0,
-) -> None:
+    group: Group, active: IntArray, drawn: FloatArray, truth: FloatArray, streams: Streams,
+    actions: IntArray, rewards: FloatArray, temperature: float = 1.0,
+) -> None:  # fmt: skip
     """Run the control rule over arms that share hyperparameters; fill `actions` and `rewards`.
 
     >>> import numpy as np

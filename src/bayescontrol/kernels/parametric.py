@@ -53,14 +53,9 @@ class Functions(NamedTuple):
 
 
 def compiled(
-    theta: Any,
-    x: Any,
-    observation: type,
-    likelihoods: Callable[..., Any],
-    act: Callable[..., Any],
-    advance: Callable[..., Any],
-    respond: Callable[..., Any] | None,
-) -> Functions:
+    theta: Any, x: Any, observation: type, likelihoods: Callable[..., Any], act: Callable[..., Any],
+    advance: Callable[..., Any], respond: Callable[..., Any] | None,
+) -> Functions:  # fmt: skip
     """Compile the functions for the types of θ and x, and infer the types of a and o.
 
     `observation` is int or float; it is ignored if there is a `respond`.

@@ -363,14 +363,9 @@ def log_predictive(kind: int, constants: FloatArray, s: float, q: float, r: floa
 
 @leaf
 def learn(
-    kind: int,
-    constants: FloatArray,
-    R: FloatArray,
-    z: FloatArray,
-    x: FloatArray,
-    r: float,
+    kind: int, constants: FloatArray, R: FloatArray, z: FloatArray, x: FloatArray, r: float,
     v: FloatArray,
-) -> None:
+) -> None:  # fmt: skip
     """Update the posterior after reward r in context x.
 
     LOGISTIC: the reward counts as a Gaussian one of η + (r - σ(η)) / h with variance 1/h; η and h
@@ -421,9 +416,7 @@ def draw_context(kind: int, x: FloatArray, rng_state: UIntArray) -> None:
     for i in range(x.size):
         x[i] = normal(rng_state)
     if kind == SPHERE:
-        length = math.sqrt(dot(x, x))
-        for i in range(x.size):
-            x[i] /= length
+        x /= math.sqrt(dot(x, x))
 
 
 class ArmWeights(NamedTuple):
@@ -446,17 +439,10 @@ class ContextWorld(NamedTuple):
 
 @leaf
 def interact(
-    kind: int,
-    constants: FloatArray,
-    arms: ArmWeights,
-    x: FloatArray,
-    world: ContextWorld,
-    streams: Streams,
-    actions: IntArray,
-    rewards: FloatArray,
-    contexts: FloatArray,
+    kind: int, constants: FloatArray, arms: ArmWeights, x: FloatArray, world: ContextWorld,
+    streams: Streams, actions: IntArray, rewards: FloatArray, contexts: FloatArray,
     scale: float = 1.0,
-) -> None:
+) -> None:  # fmt: skip
     """Run the control rule with contexts; fill the columns.
 
     x is the context of the agent; it equals that of the world after a step. `scale` is that of

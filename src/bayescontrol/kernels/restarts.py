@@ -111,8 +111,7 @@ def renew(starts: IntArray, log_r: FloatArray, t: int, lifetime: int) -> int:
     if starts[oldest] > 0:
         end_start(starts, log_r, oldest)
     starts[oldest] = t + 1
-    for m in range(log_r.shape[1]):
-        log_r[oldest, m] = 0.0
+    log_r[oldest] = 0.0
     return oldest
 
 
@@ -133,8 +132,7 @@ def absorb_rows(F: FloatArray, n: IntArray, row: FloatArray) -> None:
     v, squares = np.empty((d, places)), np.zeros((d, places))  # squares: those of a column of F
     c, s = np.empty(places), np.empty(places)
     for k in range(d):
-        for i in range(places):
-            v[k, i] = row[k]
+        v[k] = row[k]
     for k in range(d):
         for i in range(places):
             n_i, r = n[i] + 1.0, F[k, k, i]
@@ -150,8 +148,7 @@ def absorb_rows(F: FloatArray, n: IntArray, row: FloatArray) -> None:
                 F[k, j, i] = c[i] * old + s[i] * v[j, i]
                 v[j, i] = c[i] * v[j, i] - s[i] * old
                 squares[j, i] += F[k, j, i] * F[k, j, i]
-    for i in range(places):
-        n[i] += 1
+    n += 1
 
 
 @leaf
@@ -189,8 +186,7 @@ def log_student(F: FloatArray, n: IntArray, row: FloatArray, p: int, out: FloatA
     v, leverage, nu, constant = np.empty((p, places)), np.zeros(places), n - 0.0, np.empty(places)
     mean, size, rss = np.empty(places), np.empty(places), np.empty(places)
     for k in range(p):
-        for i in range(places):
-            v[k, i], size[i] = row[k], 0.0
+        v[k], size[:] = row[k], 0.0
         for j in range(k):
             for i in range(places):
                 v[k, i] -= F[j, k, i] * v[j, i]

@@ -34,21 +34,11 @@ import math
 from typing import NamedTuple
 
 from bayescontrol._arrays import BoolArray, FloatArray, IntArray, UIntArray
+from bayescontrol.kernels import regression
 from bayescontrol.kernels._jit import inlined, leaf
 from bayescontrol.kernels.elementary import exp, log
 from bayescontrol.kernels.random import Streams, below, categorical, gamma
-from bayescontrol.kernels.regression import (
-    GAUSSIAN,
-    ContextWorld,
-    absorb,
-    cholesky,
-    draw_action,
-    draw_context,
-    learn,
-    log_predictive,
-    respond,
-    score,
-)
+from bayescontrol.kernels.regression import GAUSSIAN, ContextWorld, absorb
 
 #: A ratio with a smaller probability is dropped.
 NEGLIGIBLE = 1e-6
@@ -183,12 +173,12 @@ def assemble(fit: ScaledWeights, h: int, squares: float) -> bool:
         for i in range(z.shape[2]):
             v[i] = A[j, i, i]
             A[j, i, i] += c[i] * c[i] / (rho[h] * rho[h])
-        is_definite = cholesky(A[j], R[h, j])
+        is_definite = regression.cholesky(A[j], R[h, j])
         for i in range(z.shape[2]):
             A[j, i, i] = v[i]
         if not is_definite:
             return False
-        score(R[h, j], z[h, j], b[j], v)  # v = R⁻ᵀ b = z
+        regression.score(R[h, j], z[h, j], b[j], v)  # v = R⁻ᵀ b = z
         for i in range(z.shape[2]):
             z[h, j, i] = v[i]
             S[h] -= v[i] * v[i]
@@ -279,9 +269,9 @@ def _learn_weights(kind: int, fit: ScaledWeights, j: int, x: FloatArray, r: floa
     R, z, S, L, p, v = fit.R, fit.z, fit.S, fit.L, fit.p, fit.v
     for h in range(p.size):
         if kind != GAUSSIAN:
-            m, q = score(R[h, j], z[h, j], x, v)
-            L[h] += log_predictive(kind, S, m, q, r)
-            learn(kind, S, R[h, j], z[h, j], x, r, v)
+            m, q = regression.score(R[h, j], z[h, j], x, v)
+            L[h] += regression.log_predictive(kind, S, m, q, r)
+            regression.learn(kind, S, R[h, j], z[h, j], x, r, v)
         elif p[h] > 0.0:
             e, shrinkage = absorb(R[h, j], z[h, j], x, 1.0, r, v)
             S[h] += e * e
@@ -292,13 +282,11 @@ def _learn_weights(kind: int, fit: ScaledWeights, j: int, x: FloatArray, r: floa
 def _replay(kind: int, fit: ScaledWeights) -> None:
     """Learn the first rewards again, in their order, with the scales of now; LOGISTIC only."""
     rho, R, z, L, p, c, events = fit.rho, fit.R, fit.z, fit.L, fit.p, fit.c, fit.events
+    L[:], z[:], R[:] = 0.0, 0.0, 0.0
     for h in range(p.size):
-        L[h] = 0.0
         for j in range(z.shape[1]):
             for i in range(c.size):
-                z[h, j, i] = 0.0
-                for k in range(c.size):
-                    R[h, j, i, k] = abs(c[i]) / rho[h] if k == i else 0.0
+                R[h, j, i, i] = abs(c[i]) / rho[h]
     for t in range(fit.n[0]):
         _learn_weights(kind, fit, int(events[t, 0]), events[t, 2:], events[t, 1])
 
@@ -380,7 +368,7 @@ def draw_arm(
     h, s = draw_scale(kind, fit, rng_state)
     if s == 0.0:
         return int(active[below(rng_state, active.size)])
-    return draw_action(fit.R[h], fit.z[h], active, x, fit.v, rng_state, s * spread)
+    return regression.draw_action(fit.R[h], fit.z[h], active, x, fit.v, rng_state, s * spread)
 
 
 @leaf
@@ -410,8 +398,8 @@ def interact(
     p, q = streams
     for t in range(actions.size):
         a = draw_arm(kind, fit, active, x, p, spread)
-        r = respond(kind, constants, truth[a], y, q)
-        draw_context(source, y, q)
+        r = regression.respond(kind, constants, truth[a], y, q)
+        regression.draw_context(source, y, q)
         learn_reward(kind, fit, a, x, r)
         actions[t], rewards[t] = a, r
         for i in range(y.size):

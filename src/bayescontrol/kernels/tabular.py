@@ -11,17 +11,10 @@ from typing import NamedTuple
 import numpy as np
 
 from bayescontrol._arrays import FloatArray, IntArray
+from bayescontrol.kernels import finite
 from bayescontrol.kernels._jit import jit, leaf
 from bayescontrol.kernels.elementary import log
-from bayescontrol.kernels.finite import (
-    OK,
-    Weights,
-    condition,
-    log_likelihoods,
-    sample,
-    share,
-    total,
-)
+from bayescontrol.kernels.finite import OK, Weights, condition, sample
 from bayescontrol.kernels.random import Streams, categorical
 
 
@@ -64,14 +57,9 @@ def learn(
 
 @jit
 def interact(
-    weights: Weights,
-    tables: ModeTables,
-    truth: FloatArray,
-    x: int,
-    y: int,
-    streams: Streams,
+    weights: Weights, tables: ModeTables, truth: FloatArray, x: int, y: int, streams: Streams,
     columns: Columns,
-) -> tuple[int, int, int, int]:
+) -> tuple[int, int, int, int]:  # fmt: skip
     """Fill the columns; return (steps done, situation of the last draw, x, y).
 
     x is the current situation of the agent, y that of the environment. Stops early at bad evidence:
@@ -123,15 +111,9 @@ class SettlingLimits(NamedTuple):
 
 @jit
 def settle(
-    weights: Weights,
-    tables: ModeTables,
-    truth: FloatArray,
-    x: int,
-    streams: Streams,
-    limits: SettlingLimits,
-    awaited: IntArray,
-    first: IntArray,
-) -> int:
+    weights: Weights, tables: ModeTables, truth: FloatArray, x: int, streams: Streams,
+    limits: SettlingLimits, awaited: IntArray, first: IntArray,
+) -> int:  # fmt: skip
     """Fill first[m] for the modes m in `awaited`; return the steps done.
 
     first[m] is the first step t with P(m | âo_≤t) < threshold, or NOT_YET. The run ends as soon as
@@ -156,11 +138,11 @@ def settle(
     n = waiting.shape[0]
     m = 0
     for t in range(horizon + 1):
-        s, k = total(blocks)
+        s, k = finite.total(blocks)
         remaining = 0
         for i in range(n):
             mode = waiting[i]
-            if share(w, e, blocks, mode, s, k) < threshold:
+            if finite.share(w, e, blocks, mode, s, k) < threshold:
                 first[mode] = t
             else:
                 waiting[remaining] = mode
@@ -254,15 +236,9 @@ class AlarmState(NamedTuple):
 
 @jit
 def interact_with_alarm(
-    weights: Weights,
-    tables: ModeTables,
-    truth: FloatArray,
-    x: int,
-    y: int,
-    streams: Streams,
-    alarm: AlarmState,
-    columns: Columns,
-) -> tuple[int, int, int, int, int]:
+    weights: Weights, tables: ModeTables, truth: FloatArray, x: int, y: int, streams: Streams,
+    alarm: AlarmState, columns: Columns,
+) -> tuple[int, int, int, int, int]:  # fmt: skip
     """Fill the columns until the alarm is raised.
 
     Return (steps done, observations learned, situation of the last draw, x, y). Without a
@@ -297,7 +273,7 @@ def interact_with_alarm(
         o = categorical(q, truth[y, a])
         drawn[t], actions[t], observations[t] = m, a, o
         y = successor[y, a, o]
-        log_likelihoods(hypothesis[x, a, o], log_p)
+        finite.log_likelihoods(hypothesis[x, a, o], log_p)
         smallest_log_e = weigh(log_e, w, log_p, log_estimate(counts[x, a], o), after)
         if condition(w, e, blocks, hypothesis[x, a, o]) == OK:
             learned += 1

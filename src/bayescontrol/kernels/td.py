@@ -177,14 +177,9 @@ def q_interact(v: QArrays, settings: QSettings, run: MdpRun, at: int, t: int) ->
 
 @leaf
 def follow(
-    policy: IntArray,
-    A: int,
-    tables: Tables,
-    at: int,
-    q: UIntArray,
-    actions: IntArray,
+    policy: IntArray, A: int, tables: Tables, at: int, q: UIntArray, actions: IntArray,
     rows: StepArray,
-) -> int:
+) -> int:  # fmt: skip
     """Follow the policy a = π(x) in an MDP with A actions; return the final state.
 
     >>> from bayescontrol.kernels.mdp import STEP

@@ -62,13 +62,9 @@ def live(label: str, console: "Console | None" = None) -> Iterator[Progress]:
         yield Lines(label, screen.file)
         return
     columns = (
-        TextColumn("{task.description}", markup=False),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("{task.fields[rate]}"),
-        TimeRemainingColumn(),
-        TextColumn("left"),
-    )
+        TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(),
+        TextColumn("{task.fields[rate]}"), TimeRemainingColumn(), TextColumn("left"),
+    )  # fmt: skip
     with Bars(*columns, console=screen) as bars:
         yield _Bar(bars, bars.add_task(label, total=None, rate=""))
 

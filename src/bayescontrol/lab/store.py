@@ -26,19 +26,9 @@ import msgspec
 
 from bayescontrol._support.files import create_folder, leftovers, lock_folder, writing_to
 from bayescontrol.errors import BayesControlError, counted
+from bayescontrol.lab import columns as sealed
 from bayescontrol.lab import manifest as manifests
-from bayescontrol.lab.columns import (
-    Damaged,
-    Header,
-    Layout,
-    SealedFile,
-    assemble,
-    layout_of,
-    open_sealed,
-    ranges_of,
-    require_same,
-    write_sealed,
-)
+from bayescontrol.lab.columns import Damaged, Header, Layout, SealedFile, assemble, open_sealed
 from bayescontrol.lab.experiment import Columns, Experiment, ExperimentFailed
 from bayescontrol.lab.manifest import Manifest, NoResults, RunsProvenance, provenance_of_runs
 from bayescontrol.lab.provenance import Provenance, provenance_of, source_of
@@ -182,7 +172,7 @@ class ResultStore:
 
     def missing(self, wanted: range) -> list[range]:
         """Return the wanted runs that are stale or not yet on disk."""
-        return ranges_of(set(wanted) - self._valid_runs(self.files))
+        return sealed.ranges_of(set(wanted) - self._valid_runs(self.files))
 
     def discard(self) -> None:
         """Remove all results of the study from the folder."""
@@ -205,8 +195,8 @@ class ResultStore:
             )
         if self.files:
             self._layout = self._layout or self.files[0].layout()
-            found = (runs[0], layout_of(columns))
-            require_same(self.study.name, (self.files[0].runs[0], self._layout), found)
+            found = (runs[0], sealed.layout_of(columns))
+            sealed.require_same(self.study.name, (self.files[0].runs[0], self._layout), found)
         provenance = msgspec.structs.replace(provenance, git=now.git, sources=now.sources)
         self._write_pending(runs, columns, provenance)
 
@@ -220,21 +210,17 @@ class ResultStore:
         known = previous.provenance if previous else ()
         self._keep_unwanted(wanted, known)
         header = Header(self.study.key, (wanted.start, wanted.stop))
-        joined = write_sealed(self._columns, columns, header)
+        joined = sealed.write_sealed(self._columns, columns, header)
         self._stale.pop(self._columns, None)
         starts = [file.header.written_at for file in files if file.header.written_at]
         self.manifest = Manifest(
-            experiment=self.study.name,
-            found=self.study.found,
-            settings=self.study.settings,
-            seed=self.study.settings.get("seed"),
-            runs=self.study.runs,
-            key=self.study.key,
+            experiment=self.study.name, found=self.study.found, settings=self.study.settings,
+            seed=self.study.settings.get("seed"), runs=self.study.runs, key=self.study.key,
             sha256={self._columns.name: joined.sha256},
             provenance=provenance_of_runs(wanted, files, known),
             started=min([*starts, *([previous.started] if previous else [])], default=_now()),
             finished=_now(),
-        )
+        )  # fmt: skip
         manifests.write_manifest(self.folder, self.manifest)
         self._drop_pending(joined)
         return columns
@@ -343,7 +329,7 @@ class ResultStore:
             self._pending.mkdir(exist_ok=True)
         path = self._pending / f"runs-{runs[0]:08d}-{runs[-1]:08d}.npz"
         header = Header(self.study.key, (runs.start, runs.stop), provenance, _now())
-        self.files.append(write_sealed(path, columns, header))
+        self.files.append(sealed.write_sealed(path, columns, header))
         self._stale.pop(path, None)
 
     def _drop_pending(self, joined: SealedFile) -> None:

@@ -20,19 +20,8 @@ import numpy as np
 
 from bayescontrol._arrays import FloatArray
 from bayescontrol.errors import needs_extra
-from bayescontrol.plot.chart import (
-    PALETTE,
-    Chart,
-    Guide,
-    Heat,
-    LabelledMark,
-    Marker,
-    Panel,
-    Region,
-    Series,
-    Strokes,
-    Word,
-)
+from bayescontrol.plot import chart as marks
+from bayescontrol.plot.chart import PALETTE, Chart, LabelledMark, Marker, Panel, Series
 from bayescontrol.plot.graph import Edge, Graph
 from bayescontrol.plot.legend import look, shared_legend, with_colours, with_distinct_lines
 from bayescontrol.plot.palette import LIGHT, LIGHT_GROUND, VARIABLES
@@ -387,12 +376,12 @@ def _mark_names(legend: Any, marks: Iterable[LabelledMark], numbers: Mapping[str
         text.set_gid(f"legend-{by_label[text.get_text()]}")
 
 
-def _scales(chart: Chart) -> list[tuple[Heat, list[int]]]:
+def _scales(chart: Chart) -> list[tuple[marks.Heat, list[int]]]:
     """Return a heat for each colour scale, with the numbers of the panels that use the scale.
 
     A panel that shows only zeros needs no scale, but belongs to a scale that others have.
     """
-    found: dict[tuple[Any, ...], tuple[Heat, set[int]]] = {}
+    found: dict[tuple[Any, ...], tuple[marks.Heat, set[int]]] = {}
     for i, panel in enumerate(chart.panels):
         for heat in panel.heats:
             scale = (heat.label, heat.high, heat.colour, heat.power)
@@ -402,12 +391,12 @@ def _scales(chart: Chart) -> list[tuple[Heat, list[int]]]:
     return [(heat, sorted(shown)) for heat, shown in found.values() if _greatest(heat) > 0]
 
 
-def _greatest(heat: Heat) -> float:
+def _greatest(heat: marks.Heat) -> float:
     """Return the greatest value of a map, whose missing cells are NaN."""
     return float(np.nanmax(heat.values))
 
 
-def _add_scale(fig: Any, heat: Heat, **layout: Any) -> None:
+def _add_scale(fig: Any, heat: marks.Heat, **layout: Any) -> None:
     """Add the colour scale of a map; `layout` holds arguments of Matplotlib's `colorbar`."""
     from matplotlib.cm import ScalarMappable
     from matplotlib.colors import Normalize
@@ -423,7 +412,7 @@ def _add_scale(fig: Any, heat: Heat, **layout: Any) -> None:
     bar.outline.set_visible(False)
 
 
-def _colour_map(heat: Heat, levels: int = 256) -> Any:
+def _colour_map(heat: marks.Heat, levels: int = 256) -> Any:
     """Return the colour of a map in `levels` steps, from transparent to opaque."""
     from matplotlib.colors import LinearSegmentedColormap, to_rgba
 
@@ -465,19 +454,19 @@ def _draw_series(mark: Series, ax: "Axes", panel: Panel) -> list[Any]:
     return artists
 
 
-def _line_style(mark: Series | Guide | Strokes, width: float) -> dict[str, Any]:
+def _line_style(mark: Series | marks.Guide | marks.Strokes, width: float) -> dict[str, Any]:
     """Return Matplotlib's arguments for the line of a mark."""
     line = {"color": _colour(mark), "linestyle": _DASHES[mark.dash], "linewidth": width}
     return line | {"label": _label(mark)}
 
 
-def _colour(mark: Series | Guide | Strokes) -> str:
+def _colour(mark: Series | marks.Guide | marks.Strokes) -> str:
     """Return the colour of a mark, by default the first of the palette."""
     return LIGHT[mark.colour or PALETTE[0]]
 
 
-@_draw.register(Guide)
-def _draw_guide(mark: Guide, ax: "Axes", panel: Panel) -> list[Any]:
+@_draw.register(marks.Guide)
+def _draw_guide(mark: marks.Guide, ax: "Axes", panel: Panel) -> list[Any]:
     """Draw a line across the axes, or the diagonal over the extent of the x axis."""
     style = _line_style(mark, 1.0)
     if mark.direction != "diagonal":
@@ -487,22 +476,22 @@ def _draw_guide(mark: Guide, ax: "Axes", panel: Panel) -> list[Any]:
     return list(ax.plot(x, x, **style))
 
 
-@_draw.register(Region)
-def _draw_region(mark: Region, ax: "Axes", panel: Panel) -> list[Any]:
+@_draw.register(marks.Region)
+def _draw_region(mark: marks.Region, ax: "Axes", panel: Panel) -> list[Any]:
     """Draw a polygon that hides what is behind it."""
     style = {"edgecolor": LIGHT[mark.colour], "linewidth": 0.8, "label": _label(mark)}
     corners = np.stack([mark.x, mark.y], axis=1)
     return _cover(ax, corners, LIGHT[mark.colour], mark.shade, joinstyle="round", **style)
 
 
-@_draw.register(Word)
-def _draw_word(mark: Word, ax: "Axes", panel: Panel) -> list[Any]:
+@_draw.register(marks.Word)
+def _draw_word(mark: marks.Word, ax: "Axes", panel: Panel) -> list[Any]:
     """Draw a text, centred at its position."""
     return [ax.text(mark.x, mark.y, _literal(mark.text), color=LIGHT[mark.colour], **_CENTRED)]
 
 
-@_draw.register(Heat)
-def _draw_heat(mark: Heat, ax: "Axes", panel: Panel) -> list[Any]:
+@_draw.register(marks.Heat)
+def _draw_heat(mark: marks.Heat, ax: "Axes", panel: Panel) -> list[Any]:
     """Draw the cells of a map, row 0 at the top; there is no cell where a value is NaN."""
     rows, columns = mark.values.shape
     x, y, colours = np.arange(columns + 1), -np.arange(rows + 1), _colour_map(mark)
@@ -511,8 +500,8 @@ def _draw_heat(mark: Heat, ax: "Axes", panel: Panel) -> list[Any]:
     return [ax.pcolor(x, y, shades, cmap=colours, vmin=0, vmax=1, **borders)]
 
 
-@_draw.register(Strokes)
-def _draw_strokes(mark: Strokes, ax: "Axes", panel: Panel) -> list[Any]:
+@_draw.register(marks.Strokes)
+def _draw_strokes(mark: marks.Strokes, ax: "Axes", panel: Panel) -> list[Any]:
     """Draw lines with round corners and ends; they break at NaN."""
     style = _line_style(mark, mark.width)
     style |= {"solid_joinstyle": "round", "solid_capstyle": "round"}

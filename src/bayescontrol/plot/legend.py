@@ -93,6 +93,5 @@ def with_distinct_lines(chart: Chart) -> Chart:
 def _plain_lines(panel: Panel) -> list[Series]:
     """Return the lines without a marker, except those of a group that also has points."""
     points = {s.group for s in panel.series if s.kind == "points" and s.x.size > 1}
-    return [
-        s for s in panel.series if s.kind != "points" and s.marker is None and s.group not in points
-    ]
+    lines = (s for s in panel.series if s.kind != "points" and s.marker is None)
+    return [line for line in lines if line.group not in points]

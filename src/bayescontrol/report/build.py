@@ -155,13 +155,11 @@ def write_section(
     result = score(experiment, settings, stored.columns)
     bare = section(replace(result, provenance=manifest.provenance), target)
     done = replace(
-        bare,
-        folder=name,
-        swept={key: bare.settings[key] for key in swept},
+        bare, folder=name, swept={key: bare.settings[key] for key in swept},
         meaning={field.name: field.description for field in describe(experiment.settings)},
         provenance=_provenance_rows(manifest),
         warning=_describe_changes(manifest, study_sources(experiment)),
-    )
+    )  # fmt: skip
     write_page(done, target)
     return done
 

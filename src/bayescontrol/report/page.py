@@ -263,9 +263,7 @@ def _sweep_part(sections: Sequence[Section]) -> str:
     """Return the tables and small pictures of the figures of all points, side by side."""
     merged = tables.merged_tables((s.swept, s.result.score) for s in sections)
     names = dict.fromkeys(name for s in sections for name in s.charts)
-    pictures = (
-        _picture(s, name, s.heading) for name in names for s in sections if name in s.charts
-    )
+    pictures = (_picture(s, n, s.heading) for n in names for s in sections if n in s.charts)
     return _part("Tables and figures", *map(_table, merged), *pictures)
 
 

@@ -15,21 +15,7 @@ from bayescontrol.simulators.mode import Noise, SimulatorMode, SimulatorNoise, l
 from bayescontrol.simulators.plant import Plant, PlantModel, linearise
 
 __all__ = [
-    "CARTPOLE",
-    "CARTPOLE_HYPOTHESES",
-    "MOUNTAIN_CAR",
-    "MOUNTAIN_CAR_HYPOTHESES",
-    "PENDULUM",
-    "PENDULUM_HYPOTHESES",
-    "CartPole",
-    "MountainCar",
-    "Noise",
-    "Pendulum",
-    "Plant",
-    "PlantModel",
-    "SimulatorMode",
-    "SimulatorNoise",
-    "limited",
-    "linearise",
-    "next_state",
-]
+    "CARTPOLE", "CARTPOLE_HYPOTHESES", "MOUNTAIN_CAR", "MOUNTAIN_CAR_HYPOTHESES", "PENDULUM",
+    "PENDULUM_HYPOTHESES", "CartPole", "MountainCar", "Noise", "Pendulum", "Plant", "PlantModel",
+    "SimulatorMode", "SimulatorNoise", "limited", "linearise", "next_state",
+]  # fmt: skip

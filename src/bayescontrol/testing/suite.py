@@ -85,12 +85,9 @@ def simulate(
     seed = as_seed(seed)
     prior = make().belief.posterior()
     result = Runs(
-        prior,
-        final=np.empty((runs, len(prior))),
-        matched=np.full((runs, steps), math.nan),
-        match_probability=np.empty((runs, steps)),
-        lowest_ratio=np.ones(runs),
-    )
+        prior, final=np.empty((runs, len(prior))), matched=np.full((runs, steps), math.nan),
+        match_probability=np.empty((runs, steps)), lowest_ratio=np.ones(runs),
+    )  # fmt: skip
     for run in range(runs):
         true = Stream.named(seed, run, "truth").categorical(prior)
         p, q = both_streams(seed, run)
