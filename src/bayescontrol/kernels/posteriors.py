@@ -23,6 +23,7 @@ from bayescontrol.kernels.elementary import (
     exp_excess_series,
     log,
     log_excess_series,
+    log_one_plus,
     stirling_remainder,
 )
 
@@ -104,6 +105,8 @@ BETA, GAMMA, INVERSE_GAMMA, NORMAL, STUDENT = 0, 1, 2, 3, 4
 SQRT_2PI = 2.5066282746310002
 #: The half-width of a panel in which e^d is at most 55, so that D is accurate.
 WIDE = 4.0
+#: D is accurate, and the nodes resolve it, in this many times wider panels on one side of logit 0.
+WIDER = 2.25
 
 
 @leaf
@@ -187,6 +190,38 @@ def fall(kind: int, a: float, b: float, nu: float, mode: float, d: float) -> tup
 
 
 @leaf
+def is_small(kind: int, a: float, b: float) -> bool:
+    """Whether `small_fall`, which is faster, is as accurate as `fall`."""
+    return kind == BETA and a + b < 64.0
+
+
+@leaf
+def logit_tail(c: float) -> tuple[float, float]:
+    """Return 1/(1 + e^|c|) and ln(1 + e^-|c|).
+
+    >>> logit_tail(0.0)
+    (0.5, 0.693147180559945...)
+    """
+    e = exp(-abs(c))
+    return e / (1.0 + e), log_one_plus(e)
+
+
+@leaf
+def small_fall(a: float, b: float, c: float, q: float, log_1p: float) -> tuple[float, float]:
+    """Return -ln x^a (1 - x)^b at the logit c, and its slope: `fall` plus a number, for BETA.
+
+    q = 1/(1 + e^|c|) and ln(1 + e^-|c|) are the same for all arms. The error is some 1e-16 (a + b).
+
+    >>> small_fall(1.0, 1.0, 0.0, 0.5, math.log(2.0))  # -2 ln ½
+    (1.386294361119..., 0.0)
+    """
+    n = a + b
+    if c > 0.0:
+        return b * c + n * log_1p, b - n * q
+    return n * log_1p - a * c, n * q - a
+
+
+@leaf
 def weight(kind: int, a: float, b: float, slope: float) -> float:
     """Return n at the point c where `fall` has this slope.
 
@@ -239,11 +274,22 @@ def _narrow_bernoulli(p: float, h: float, D: FloatArray, u: FloatArray) -> None:
 
 
 @leaf
+def widest(kind: int, y: float) -> float:
+    """Return the width of the widest panel up to y in which the arms share D of `shape`.
+
+    >>> widest(BETA, 1.0), widest(BETA, 20.0), widest(BETA, -1.0), widest(GAMMA, 20.0)
+    (8.0, 18.0, 18.0, 8.0)
+    """
+    one_sided = 0.0 if kind != BETA else y if y > 0.0 else math.inf
+    return 2.0 * WIDE * min(max(1.0, one_sided / (2.0 * WIDE)), WIDER)
+
+
+@leaf
 def shape(kind: int, c: float, h: float, D: FloatArray, u: FloatArray) -> bool:
     """Write D(y_k ‖ c) at the nodes of [c - h, c + h] to D, divided by Λ''(c) for the Gammas.
 
-    Return False, with D unchanged, for Student's distribution, which has no such D, and for
-    h > WIDE: then call `fall` at every node. u is scratch.
+    Return False, with D unchanged, for Student's distribution, which has no such D, and for panels
+    above the `widest`: then call `fall` at every node. u is scratch.
 
     >>> import numpy as np
     >>> D = np.empty(K)
@@ -254,7 +300,7 @@ def shape(kind: int, c: float, h: float, D: FloatArray, u: FloatArray) -> bool:
         for k in range(K):
             D[k] = 0.5 * (h * NODE[k]) * (h * NODE[k])
         return True
-    if kind == STUDENT or h > WIDE:
+    if kind == STUDENT or 1.999 * h > widest(kind, c + h):
         return False
     if kind == BETA:
         small = 1.0 / (1.0 + exp(abs(c)))
