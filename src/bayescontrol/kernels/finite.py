@@ -534,6 +534,6 @@ def switch(
 
 
 # For calls from Python.
-condition_directly = direct(condition, "condition_directly")
-condition_log_directly = direct(condition_log, "condition_log_directly")
-sample_directly = direct(sample, "sample_directly")
+condition_direct = direct(condition, "condition_direct")
+condition_log_direct = direct(condition_log, "condition_log_direct")
+sample_direct = direct(sample, "sample_direct")

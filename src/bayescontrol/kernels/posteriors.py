@@ -105,6 +105,8 @@ BETA, GAMMA, INVERSE_GAMMA, NORMAL, STUDENT = 0, 1, 2, 3, 4
 SQRT_2PI = 2.5066282746310002
 #: The half-width of a panel in which e^d is at most 55, so that D is accurate.
 WIDE = 4.0
+#: For a smaller α + β, `small_fall` is as accurate as `fall`, and faster.
+SMALL = 64.0
 #: D is accurate, and the nodes resolve it, in this many times wider panels on one side of logit 0.
 WIDER = 2.25
 
@@ -175,24 +177,16 @@ def fall(kind: int, a: float, b: float, nu: float, mode: float, d: float) -> tup
         n = a + b
         D, slope = bernoulli(mode, a / n, b / n, d)
         return n * D, n * slope
-    if kind == GAMMA:
-        x = exp_excess(d)
-        return a * x, a * (x + d)
-    if kind == INVERSE_GAMMA:
-        x = exp_excess(-d)
-        return a * x, -a * (x - d)
+    if kind in (GAMMA, INVERSE_GAMMA):
+        sign = 1.0 if kind == GAMMA else -1.0
+        x = exp_excess(sign * d)
+        return a * x, sign * a * (x + sign * d)
     z = d / b
     if kind == NORMAL:
         return 0.5 * z * z, z / b
     u = z * z / nu
     log_1p = u - excess(u) if u < 0.4 else log(1.0 + u)
     return 0.5 * (nu + 1.0) * log_1p, (nu + 1.0) * (z / (nu + z * z)) / b
-
-
-@leaf
-def is_small(kind: int, a: float, b: float) -> bool:
-    """Whether `small_fall`, which is faster, is as accurate as `fall`."""
-    return kind == BETA and a + b < 64.0
 
 
 @leaf
@@ -232,10 +226,8 @@ def weight(kind: int, a: float, b: float, slope: float) -> float:
     """
     if kind == BETA:
         return a + b
-    if kind == GAMMA:
-        return a + slope
-    if kind == INVERSE_GAMMA:
-        return a - slope
+    if kind in (GAMMA, INVERSE_GAMMA):
+        return a + slope if kind == GAMMA else a - slope
     return 1.0 / (b * b)
 
 

@@ -38,12 +38,12 @@ from bayescontrol.kernels.posteriors import (
     INVERSE_GAMMA,
     NODE,
     NORMAL,
+    SMALL,
     STUDENT,
     TO_RIGHT,
     WEIGHT,
     K,
     fall,
-    is_small,
     logit_tail,
     peak,
     reach,
@@ -165,7 +165,7 @@ def fill_rows(components: Components, T: float = T) -> float:
             d = reach(kind, a[i], b[i], nu[i], mode, scale, -1.0, T)
             rows[i, LOW] = max(-math.inf, mode - d)  # -inf if d is NaN
             low_of_arm = min(low_of_arm, rows[i, LOW])
-            if is_small(kind, a[i], b[i]):
+            if kind == BETA and a[i] + b[i] < SMALL:
                 rows[i, AT_MODE] = small_fall(a[i], b[i], mode, *logit_tail(mode))[0]
         low = max(low, low_of_arm)
     for i in range(M):
@@ -251,7 +251,7 @@ def place_panel(components: Components, left: float, y: float) -> float:
         while accepted and i < M:
             if rows[i, HIGH] > left and rows[i, LOW] < y:
                 mode = rows[i, MODE]
-                if is_small(kind, a[i], b[i]):
+                if kind == BETA and a[i] + b[i] < SMALL:
                     drop, rows[i, SLOPE] = small_fall(a[i], b[i], c, q, log_1p)
                     rows[i, DROP] = drop - rows[i, AT_MODE]
                 else:
@@ -286,9 +286,8 @@ def densities(components: Components, left: float, y: float, product: float, nod
     0.68268949213708...
     """
     kind, a, b, nu, first, _, _, rows, arms = components
-    f, D, u = nodes.f, nodes.D, nodes.scratch
-    power = nodes.S  # 2^-k, written as bits, so that the loop is vectorised
-    power_bits = power.view(np.int64)
+    f, _, _, _, D, power, u = nodes
+    power_bits = power.view(np.int64)  # 2^-k is written as bits, so that the loop is vectorised
     h = 0.5 * (y - left)
     c = y - h
     has_shape = shape(kind, c, h, D, nodes.scratch)
@@ -309,8 +308,7 @@ def densities(components: Components, left: float, y: float, product: float, nod
             else:
                 mode = rows[i, MODE]
                 for k in range(K):
-                    d = c - mode + h * NODE[k]
-                    u[k] = fall(kind, a[i], b[i], nu[i], mode, d)[0]
+                    u[k] = fall(kind, a[i], b[i], nu[i], mode, c - mode + h * NODE[k])[0]
             for k in range(K):
                 u[k], exponent = exp_split(-min(u[k], 700.0))
                 power_bits[k] = (np.int64(exponent) + 1023) << 52

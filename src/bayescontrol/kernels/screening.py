@@ -304,5 +304,5 @@ def interact(
 
 
 # For calls from Python.
-draw_action_directly = direct(draw_action, "draw_action_directly")
-learn_directly = direct(learn, "learn_directly")
+draw_direct = direct(draw_action, "draw_direct")
+learn_direct = direct(learn, "learn_direct")
