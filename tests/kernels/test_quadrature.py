@@ -112,8 +112,11 @@ def test_the_shared_part_of_a_panel_is_accurate() -> None:
     D, u = np.empty(K), np.empty(K)
     with mpmath.workdps(40):
         for _ in range(100):
-            c, h = rng.normal(scale=8.0), 10.0 ** rng.uniform(-6, np.log10(posteriors.WIDE))
+            c, share = rng.normal(scale=8.0), 10.0 ** rng.uniform(-6, 0)
             for kind in (BETA, GAMMA, INVERSE_GAMMA, NORMAL):
+                wider = posteriors.WIDER * posteriors.WIDE
+                is_one_sided = posteriors.shape(kind, c, wider, D, u)
+                h = share * (wider if is_one_sided else posteriors.WIDE)
                 assert posteriors.shape(kind, c, h, D, u)
                 for k in (0, 5, 9, K - 1):
                     d = mpmath.mpf(h * NODE[k])

@@ -233,7 +233,7 @@ class ArmsBelief(Tempered, HasArms[MeanRewards]):
         """Update arm a with its reward o. An error leaves the belief unchanged."""
         j, r = self._roster.labels.place(a), self.family.reward(o)
         if self._cache is not None:
-            largest = kernels.screening.learn(self._rows, self._cache, self._leader, j, r)
+            largest = kernels.screening.learn_direct(self._rows, self._cache, self._leader, j, r)
             if largest > _LARGEST_SCREENED:
                 self._refresh()
         else:
@@ -262,7 +262,7 @@ class ArmsBelief(Tempered, HasArms[MeanRewards]):
         """Draw a ~ P(a | âo_<t), as `sample` and then `act` do, if possible with fewer draws."""
         self._last = None
         if self._cache is not None:
-            j = kernels.screening.draw_action(self._rows, self._cache, self._leader, state_of(rng))
+            j = kernels.screening.draw_direct(self._rows, self._cache, self._leader, state_of(rng))
         else:
             j = self._draw_all(*self._rows_to_draw(rng), rng)
         return self._roster.labels[j]

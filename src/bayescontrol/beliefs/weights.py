@@ -111,7 +111,7 @@ class Weights(Saved):
             # Leave NaN and negative likelihoods for the kernel to reject.
             is_invalid = np.zeros(len(self), bool) if log else evidence < 0.0
             evidence = np.where(is_invalid, evidence, np.maximum(evidence, floor))
-        condition = kernels.finite.condition_log if log else kernels.finite.condition
+        condition = kernels.finite.condition_log_direct if log else kernels.finite.condition_direct
         status = condition(self._w, self._e, self._blocks, evidence)
         if status == kernels.finite.OK:
             if floored:
@@ -157,7 +157,7 @@ class Weights(Saved):
         """Draw m with probability v_m / Σ v, or v_m^(1/T) / Σ v^(1/T)."""
         if temperature != 1.0:
             return require_stream(rng).categorical(self.tempered(temperature))
-        return kernels.finite.sample(self._w, self._e, self._blocks, state_of(rng))
+        return kernels.finite.sample_direct(self._w, self._e, self._blocks, state_of(rng))
 
     def tempered(self, temperature: float) -> FloatArray:
         """P(m | ·)^(1/T), normalised, as a new array."""

@@ -267,6 +267,27 @@ def inlined(kernel: F) -> F:
     return _compile(kernel, _nrt=False, forceinline=True)
 
 
+def direct(kernel: F, name: str) -> F:
+    """Return the kernel for calls from Python that take place at every step.
+
+    Numba looks at the types of the arguments in each call, for 0.1 µs. This version does so in the
+    first call only, after which the module has the machine code under this name. Every call must
+    have arguments of the same types, and arrays in C order that can be written.
+    """
+    if _config.DISABLE_JIT:
+        return kernel
+    dispatcher: Any = kernel
+
+    def first_call(*arguments: object) -> object:
+        signature = tuple(map(typeof, arguments))
+        dispatcher.compile(signature)
+        code = dispatcher.overloads[signature].entry_point
+        setattr(sys.modules[kernel.__module__], name, code)
+        return code(*arguments)
+
+    return cast("F", first_call)
+
+
 @lru_cache(maxsize=256)
 def in_memory(function: Callable[..., Any], *, checked: bool = False) -> Any:
     """Compile a user's function, or a closure over one, in this process: Numba cannot cache it.

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bayescontrol._arrays import FloatArray, IntArray, UIntArray
-from bayescontrol.kernels._jit import jit, leaf
+from bayescontrol.kernels._jit import direct, jit, leaf
 from bayescontrol.kernels.elementary import exp, exp_split, log
 from bayescontrol.kernels.random import uniform
 
@@ -531,3 +531,9 @@ def switch(
     for i in range(hazards.size):
         for m in range(v.size):
             new[i, m] = new[i, m] / flow[0, m] if flow[0, m] > 0.0 else given[i, m]
+
+
+# For calls from Python.
+condition_direct = direct(condition, "condition_direct")
+condition_log_direct = direct(condition_log, "condition_log_direct")
+sample_direct = direct(sample, "sample_direct")

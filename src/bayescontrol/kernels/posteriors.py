@@ -23,6 +23,7 @@ from bayescontrol.kernels.elementary import (
     exp_excess_series,
     log,
     log_excess_series,
+    log_one_plus,
     stirling_remainder,
 )
 
@@ -104,6 +105,10 @@ BETA, GAMMA, INVERSE_GAMMA, NORMAL, STUDENT = 0, 1, 2, 3, 4
 SQRT_2PI = 2.5066282746310002
 #: The half-width of a panel in which e^d is at most 55, so that D is accurate.
 WIDE = 4.0
+#: For a smaller α + β, `small_fall` is as accurate as `fall`, and faster.
+SMALL = 64.0
+#: D is accurate, and the nodes resolve it, in this many times wider panels on one side of logit 0.
+WIDER = 2.25
 
 
 @leaf
@@ -172,18 +177,42 @@ def fall(kind: int, a: float, b: float, nu: float, mode: float, d: float) -> tup
         n = a + b
         D, slope = bernoulli(mode, a / n, b / n, d)
         return n * D, n * slope
-    if kind == GAMMA:
-        x = exp_excess(d)
-        return a * x, a * (x + d)
-    if kind == INVERSE_GAMMA:
-        x = exp_excess(-d)
-        return a * x, -a * (x - d)
+    if kind in (GAMMA, INVERSE_GAMMA):
+        sign = 1.0 if kind == GAMMA else -1.0
+        x = exp_excess(sign * d)
+        return a * x, sign * a * (x + sign * d)
     z = d / b
     if kind == NORMAL:
         return 0.5 * z * z, z / b
     u = z * z / nu
     log_1p = u - excess(u) if u < 0.4 else log(1.0 + u)
     return 0.5 * (nu + 1.0) * log_1p, (nu + 1.0) * (z / (nu + z * z)) / b
+
+
+@leaf
+def logit_tail(c: float) -> tuple[float, float]:
+    """Return 1/(1 + e^|c|) and ln(1 + e^-|c|).
+
+    >>> logit_tail(0.0)
+    (0.5, 0.693147180559945...)
+    """
+    e = exp(-abs(c))
+    return e / (1.0 + e), log_one_plus(e)
+
+
+@leaf
+def small_fall(a: float, b: float, c: float, q: float, log_1p: float) -> tuple[float, float]:
+    """Return -ln x^a (1 - x)^b at the logit c, and its slope: `fall` plus a number, for BETA.
+
+    q = 1/(1 + e^|c|) and ln(1 + e^-|c|) are the same for all arms. The error is some 1e-16 (a + b).
+
+    >>> small_fall(1.0, 1.0, 0.0, 0.5, math.log(2.0))  # -2 ln ½
+    (1.386294361119..., 0.0)
+    """
+    n = a + b
+    if c > 0.0:
+        return b * c + n * log_1p, b - n * q
+    return n * log_1p - a * c, n * q - a
 
 
 @leaf
@@ -197,10 +226,8 @@ def weight(kind: int, a: float, b: float, slope: float) -> float:
     """
     if kind == BETA:
         return a + b
-    if kind == GAMMA:
-        return a + slope
-    if kind == INVERSE_GAMMA:
-        return a - slope
+    if kind in (GAMMA, INVERSE_GAMMA):
+        return a + slope if kind == GAMMA else a - slope
     return 1.0 / (b * b)
 
 
@@ -239,11 +266,22 @@ def _narrow_bernoulli(p: float, h: float, D: FloatArray, u: FloatArray) -> None:
 
 
 @leaf
+def widest(kind: int, y: float) -> float:
+    """Return the width of the widest panel up to y in which the arms share D of `shape`.
+
+    >>> widest(BETA, 1.0), widest(BETA, 20.0), widest(BETA, -1.0), widest(GAMMA, 20.0)
+    (8.0, 18.0, 18.0, 8.0)
+    """
+    one_sided = 0.0 if kind != BETA else y if y > 0.0 else math.inf
+    return 2.0 * WIDE * min(max(1.0, one_sided / (2.0 * WIDE)), WIDER)
+
+
+@leaf
 def shape(kind: int, c: float, h: float, D: FloatArray, u: FloatArray) -> bool:
     """Write D(y_k ‖ c) at the nodes of [c - h, c + h] to D, divided by Λ''(c) for the Gammas.
 
-    Return False, with D unchanged, for Student's distribution, which has no such D, and for
-    h > WIDE: then call `fall` at every node. u is scratch.
+    Return False, with D unchanged, for Student's distribution, which has no such D, and for panels
+    above the `widest`: then call `fall` at every node. u is scratch.
 
     >>> import numpy as np
     >>> D = np.empty(K)
@@ -254,7 +292,7 @@ def shape(kind: int, c: float, h: float, D: FloatArray, u: FloatArray) -> bool:
         for k in range(K):
             D[k] = 0.5 * (h * NODE[k]) * (h * NODE[k])
         return True
-    if kind == STUDENT or h > WIDE:
+    if kind == STUDENT or 1.999 * h > widest(kind, c + h):
         return False
     if kind == BETA:
         small = 1.0 / (1.0 + exp(abs(c)))

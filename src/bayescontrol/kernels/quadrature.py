@@ -32,23 +32,25 @@ import numpy as np
 from bayescontrol._arrays import FloatArray, IntArray
 from bayescontrol.kernels._jit import leaf
 from bayescontrol.kernels.elementary import exp, exp_split, log
-from bayescontrol.kernels.finite import POWER
 from bayescontrol.kernels.posteriors import (
     BETA,
     COEFFICIENT,
     INVERSE_GAMMA,
     NODE,
     NORMAL,
+    SMALL,
     STUDENT,
     TO_RIGHT,
     WEIGHT,
-    WIDE,
     K,
     fall,
+    logit_tail,
     peak,
     reach,
     shape,
+    small_fall,
     weight,
+    widest,
 )
 from bayescontrol.kernels.regression import dot
 
@@ -57,11 +59,9 @@ EPSILON, T = 1e-14, 34.0
 #: A panel with a mode in it is at most MAX_SCALES scales wide, and no arm falls by more than
 #: e^-MAX_FALL from its middle to its end, so that the nodes resolve it.
 MAX_SCALES, MAX_FALL = 2.5, 60.0
-#: The width of the widest panel for `posteriors.shape`, with a margin for rounding.
-WIDEST = 1.98 * WIDE
 
 # The columns of the row of a component or an arm.
-MODE, PEAK, SCALE, LOW, HIGH, TAIL, MASS, DROP, SLOPE, SIZE = range(10)
+MODE, PEAK, SCALE, LOW, HIGH, TAIL, MASS, DROP, SLOPE, SIZE, AT_MODE = range(11)
 
 
 class Components(NamedTuple):
@@ -165,6 +165,8 @@ def fill_rows(components: Components, T: float = T) -> float:
             d = reach(kind, a[i], b[i], nu[i], mode, scale, -1.0, T)
             rows[i, LOW] = max(-math.inf, mode - d)  # -inf if d is NaN
             low_of_arm = min(low_of_arm, rows[i, LOW])
+            if kind == BETA and a[i] + b[i] < SMALL:
+                rows[i, AT_MODE] = small_fall(a[i], b[i], mode, *logit_tail(mode))[0]
         low = max(low, low_of_arm)
     for i in range(M):
         mode, scale = rows[i, MODE], rows[i, SCALE]
@@ -202,9 +204,9 @@ def _limit_width(kind: int, a: float, b: float, row: FloatArray, left: float, y:
     n = a + b if kind == BETA else b
     if kind == INVERSE_GAMMA or (kind == BETA and y > 0.0):
         if left < 0.0 or n * row[PEAK] * exp(tilt - row[DROP] - left) > EPSILON:
-            return max(left, min(log(n / EPSILON), y - WIDEST))
+            return max(left, min(log(n / EPSILON), y - widest(kind, y)))
     elif n * row[PEAK] * exp(y - tilt - row[DROP]) > EPSILON:
-        return max(left, y - WIDEST)
+        return max(left, y - widest(kind, y))
     return left
 
 
@@ -245,15 +247,20 @@ def place_panel(components: Components, left: float, y: float) -> float:
         if not left < c < y:  # the panel has no width left, or NaN
             return math.nan
         accepted, i = True, 0
+        q, log_1p = logit_tail(c)
         while accepted and i < M:
             if rows[i, HIGH] > left and rows[i, LOW] < y:
                 mode = rows[i, MODE]
-                rows[i, DROP], rows[i, SLOPE] = fall(kind, a[i], b[i], nu[i], mode, c - mode)
+                if kind == BETA and a[i] + b[i] < SMALL:
+                    drop, rows[i, SLOPE] = small_fall(a[i], b[i], c, q, log_1p)
+                    rows[i, DROP] = drop - rows[i, AT_MODE]
+                else:
+                    rows[i, DROP], rows[i, SLOPE] = fall(kind, a[i], b[i], nu[i], mode, c - mode)
                 rows[i, SIZE] = weight(kind, a[i], b[i], rows[i, SLOPE])
                 narrower = left
                 if not abs(rows[i, SLOPE]) * h <= MAX_FALL:
                     narrower = c
-                elif h > WIDE or kind == STUDENT:
+                elif y - left > widest(kind, y) or kind == STUDENT:
                     narrower = _limit_width(kind, a[i], b[i], rows[i], left, y)
                 accepted = narrower == left
                 left = narrower
@@ -279,7 +286,8 @@ def densities(components: Components, left: float, y: float, product: float, nod
     0.68268949213708...
     """
     kind, a, b, nu, first, _, _, rows, arms = components
-    f, D = nodes.f, nodes.D
+    f, _, _, _, D, power, u = nodes
+    power_bits = power.view(np.int64)  # 2^-k is written as bits, so that the loop is vectorised
     h = 0.5 * (y - left)
     c = y - h
     has_shape = shape(kind, c, h, D, nodes.scratch)
@@ -287,23 +295,27 @@ def densities(components: Components, left: float, y: float, product: float, nod
     for j in range(arms.shape[0]):
         if arms[j, HIGH] <= left:
             continue
-        f[j, :] = 0.0
+        f_j = f[j]
+        f_j[:] = 0.0
         for i in range(first[j], first[j + 1]):
             if rows[i, HIGH] <= left or rows[i, LOW] >= y:
                 continue
             height, drop = h * rows[i, PEAK], rows[i, DROP]
             slope, size = h * rows[i, SLOPE], rows[i, SIZE]
+            if has_shape:
+                for k in range(K):
+                    u[k] = drop + slope * NODE[k] + size * D[k]
+            else:
+                mode = rows[i, MODE]
+                for k in range(K):
+                    u[k] = fall(kind, a[i], b[i], nu[i], mode, c - mode + h * NODE[k])[0]
             for k in range(K):
-                if has_shape:
-                    u = drop + slope * NODE[k] + size * D[k]
-                else:
-                    u = fall(
-                        kind, a[i], b[i], nu[i], rows[i, MODE], c - rows[i, MODE] + h * NODE[k]
-                    )[0]
-                x, e = exp_split(-u if u < 700.0 else -700.0)
-                f[j, k] += height * x * POWER[int(max(-e, 0.0))]
+                u[k], exponent = exp_split(-min(u[k], 700.0))
+                power_bits[k] = (np.int64(exponent) + 1023) << 52
+            for k in range(K):
+                f_j[k] += height * u[k] * power[k]
         others_product = min(product / max(1.0 - arms[j, TAIL], 1e-16), 1.0)
-        worst = max_or_nan(worst, others_product * gauss_error(f[j]))
+        worst = max_or_nan(worst, others_product * gauss_error(f_j))
     return worst
 
 
@@ -489,7 +501,7 @@ def best(
         y = max(y, arms[j, HIGH])
     least_product, most_deviation = epsilon, 100.0 * epsilon
     epsilon += 4e-16 * all_arms  # the rounding of as many factors
-    w, panels, product = y - low, 0, 1.0
+    w, panels, product, narrowing = y - low, 0, 1.0, 0.5
     while y > low and product > least_product:
         panels += 1
         right = y
@@ -511,7 +523,12 @@ def best(
         if not error < math.inf:  # infinite or NaN
             return FAILED
         # The width at which the error is ε, less 10 %; it changes at most by the factor 3 or 0.3.
-        w = (right - left) * min(max(0.9 * _root(epsilon / max(error, 1e-300)), 0.3), 3.0)
+        factor = min(max(0.9 * _root(epsilon / max(error, 1e-300)), 0.3), 3.0)
+        w = (right - left) * factor
+        if y == right:  # rejected
+            narrowing *= factor
+        else:  # if this panel had to be narrowed, so will be the next one
+            w, narrowing = w * narrowing, 1.0
     sum_P = 0.0
     for j in range(N):
         arms[j, MASS] = max(dot(WEIGHT, total[j]), 0.0)

@@ -35,7 +35,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bayescontrol._arrays import FloatArray, IntArray, UIntArray
-from bayescontrol.kernels._jit import inlined, leaf
+from bayescontrol.kernels._jit import direct, inlined, leaf
 from bayescontrol.kernels.beta_distribution import divergence
 from bayescontrol.kernels.elementary import (
     LOG2_E,
@@ -301,3 +301,8 @@ def interact(
         r = bernoulli.respond(cache[MEAN], truth[a], q)  # which ignores its first argument
         learn(rows, cache, leader, a, r)
         actions[t], rewards[t] = a, r
+
+
+# For calls from Python.
+draw_direct = direct(draw_action, "draw_direct")
+learn_direct = direct(learn, "learn_direct")
