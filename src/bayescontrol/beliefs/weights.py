@@ -111,7 +111,7 @@ class Weights(Saved):
             # Leave NaN and negative likelihoods for the kernel to reject.
             is_invalid = np.zeros(len(self), bool) if log else evidence < 0.0
             evidence = np.where(is_invalid, evidence, np.maximum(evidence, floor))
-        condition = kernels.finite.condition_log_direct if log else kernels.finite.condition_direct
+        condition = kernels.finite.condition_log if log else kernels.finite.condition
         status = condition(self._w, self._e, self._blocks, evidence)
         if status == kernels.finite.OK:
             if floored:

@@ -272,7 +272,8 @@ def direct(kernel: F, name: str) -> F:
 
     Numba looks at the types of the arguments in each call, for 0.1 µs. This version does so in the
     first call only, after which the module has the machine code under this name. Every call must
-    have arguments of the same types, and arrays in C order that can be written.
+    have arguments of the same types, and arrays in C order that can be written. Nothing checks
+    this: use it only for arrays that the calling class has created, not for those of users.
     """
     if _config.DISABLE_JIT:
         return kernel

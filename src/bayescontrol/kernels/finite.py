@@ -534,6 +534,4 @@ def switch(
 
 
 # For calls from Python.
-condition_direct = direct(condition, "condition_direct")
-condition_log_direct = direct(condition_log, "condition_log_direct")
 sample_direct = direct(sample, "sample_direct")
