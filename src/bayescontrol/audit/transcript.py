@@ -1,0 +1,152 @@
+"""Transcripts: what an agent did, what it saw, and what other agents did.
+
+    did(a)      the agent's own action: an intervention, no evidence       v_m stays
+    saw(o)      an observation                                 v_m ∝ P(o | m, x, a) v_m
+    shown(a)    the action of another agent: evidence            v_m ∝ P(a | m, x) v_m
+
+`Transcript.replay` feeds the events to both posteriors of the paper. The interventional one treats
+them as above; the observational one also takes the agent's own actions for evidence.
+"""
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, Literal, NamedTuple, TypeAlias, get_args
+
+from bayescontrol._support.files import write_file
+from bayescontrol.baselines.naive import NaiveMixture
+from bayescontrol.errors import BayesControlError
+from bayescontrol.rule import Rule
+
+Kind: TypeAlias = Literal["did", "saw", "shown"]
+_KINDS: Final = get_args(Kind)
+
+
+class InvalidTranscript(BayesControlError, ValueError):
+    """The events are not in order, or a line of a file is not a transcript."""
+
+
+class Event(NamedTuple):
+    """One event of a transcript: its kind, and the symbol that was written."""
+
+    kind: Kind
+    symbol: Any
+
+
+def did(a: Any) -> Event:
+    """Return the event that the agent itself took action a."""
+    return Event("did", a)
+
+
+def saw(o: Any) -> Event:
+    """Return the event that the agent observed o."""
+    return Event("saw", o)
+
+
+def shown(a: Any) -> Event:
+    """Return the event that another agent took action a."""
+    return Event("shown", a)
+
+
+class Replay(NamedTuple):
+    """Two agents after the same events: actions as interventions, and actions as evidence."""
+
+    interventional: Rule
+    observational: Rule
+
+
+@dataclass(frozen=True)
+class Transcript:
+    """The events of one interaction, in order; each `saw` answers the action before it.
+
+    `world` is the name of the world in which it was written, if it has one.
+
+    >>> from bayescontrol.finite.examples import prize_or_frog
+    >>> history = Transcript([did(0)])
+    >>> causal, naive = history.replay(prize_or_frog().agent())
+    >>> causal.belief.posterior(), naive.belief.posterior()
+    (array([0.5, 0.5]), array([1., 0.]))
+    >>> print(history.then(saw(1)), history.then(saw(1)).symbols)
+    did 0, saw 1 (0, 1)
+    """
+
+    events: tuple[Event, ...] = ()
+    world: str = ""
+
+    def __init__(self, events: Iterable[Event] = (), world: str = "") -> None:
+        object.__setattr__(self, "events", tuple(Event(*event) for event in events))
+        object.__setattr__(self, "world", world)
+        after_action = False
+        for number, (kind, symbol) in enumerate(self.events, 1):
+            if kind not in _KINDS or (kind == "saw") != after_action:
+                expected = "saw" if after_action else "did or shown"
+                raise InvalidTranscript(
+                    f"event {number} of the transcript is {kind} {symbol!r}: expected {expected}, "
+                    "because actions and observations take turns"
+                )
+            after_action = kind != "saw"
+
+    @property
+    def symbols(self) -> tuple[Any, ...]:
+        """The symbols alone: a_1, o_1, a_2, …"""
+        return tuple(event.symbol for event in self.events)
+
+    def then(self, *events: Event) -> "Transcript":
+        """Return this transcript with more events."""
+        return Transcript((*self.events, *events), self.world)
+
+    def replay(self, agent: Rule) -> Replay:
+        """Feed the events to copies of a `ControlRule`, as interventions and as evidence.
+
+        The modes of the agent need `action_probabilities`. An observation that every mode rules out
+        raises the error of the belief.
+        """
+        causal = agent.copy()
+        naive = NaiveMixture(agent.belief.copy(), agent.x, agent.advance)
+        action = None
+        for kind, symbol in self.events:
+            for learner in (causal, naive):
+                if kind == "did":
+                    learner.issue(symbol)
+                elif kind == "shown":
+                    learner.witness(learner.x, symbol)
+                else:
+                    learner.observe(action, symbol)
+            action = symbol
+        return Replay(causal, naive)
+
+    def __len__(self) -> int:
+        """The number of events."""
+        return len(self.events)
+
+    def __str__(self) -> str:
+        return ", ".join(f"{kind} {symbol}" for kind, symbol in self.events) or "the empty history"
+
+
+def write_transcripts(path: str | Path, transcripts: Iterable[Transcript]) -> Path:
+    """Write transcripts as JSON lines; symbols must be texts, numbers, booleans or None.
+
+    One line is `{"world": NAME, "events": [["did", a], ["saw", o], …]}`.
+    """
+    lines = (json.dumps({"world": t.world, "events": t.events}) + "\n" for t in transcripts)
+    return write_file(Path(path), "".join(lines).encode())
+
+
+def read_transcripts(path: str | Path) -> list[Transcript]:
+    """Read the transcripts that `write_transcripts` wrote; errors name the line."""
+    return [
+        _parse(line, f"line {number} of {path}")
+        for number, line in enumerate(Path(path).read_text("utf-8").splitlines(), 1)
+        if line.strip()
+    ]
+
+
+def _parse(line: str, where: str) -> Transcript:
+    """Return the transcript of one line."""
+    try:
+        content = json.loads(line)
+        events: Sequence[Any] = content["events"]
+        return Transcript((Event(kind, symbol) for kind, symbol in events), content["world"])
+    except (TypeError, ValueError, KeyError) as error:  # InvalidTranscript is a ValueError
+        raise InvalidTranscript(f"{where} is not a transcript: {error}") from error
