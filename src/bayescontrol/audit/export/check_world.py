@@ -3,11 +3,12 @@
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 
-def posteriors(world, events):  # type: ignore[no-untyped-def]
+def posteriors(world: Any, events: Any) -> Any:
     """Return the posteriors with actions as interventions and as evidence, x, and the last a."""
     v = w = np.array(world["prior"])
     x, a = world["start"], None
@@ -24,7 +25,7 @@ def posteriors(world, events):  # type: ignore[no-untyped-def]
     return v / v.sum(), w / w.sum(), x, a
 
 
-def index(world, lines):  # type: ignore[no-untyped-def]
+def index(world: Any, lines: Any) -> float:
     """Return the delusion index of predictions."""
     above = below = 0.0
     for line in lines:
@@ -34,7 +35,7 @@ def index(world, lines):  # type: ignore[no-untyped-def]
         symbols = world["actions"] if a is None else world["observations"]
         q = np.array([line["probabilities"].get(s, 0.0) for s in symbols])
         above, below = above + (q - p_int) @ (p_obs - p_int), below + ((p_obs - p_int) ** 2).sum()
-    return above / below
+    return float(above / below)
 
 
 if __name__ == "__main__":
