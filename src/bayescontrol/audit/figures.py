@@ -42,10 +42,12 @@ def _chart(rows: Sequence[WorldAudit]) -> Chart:
         if found := list(_index_by_position(row)):
             t, index, low, high = np.array(found).T
             positions.append(
-                Series(row.histories, t, index, low, high, "points", colour, marker=marker)
+                Series(label, t, index, low, high, "points", colour, marker=marker, in_legend=False)
             )
         q, frequency, _ = row.curve
-        calibration.append(Series(row.histories, q, frequency, colour=colour, marker=marker))
+        calibration.append(
+            Series(label, q, frequency, colour=colour, marker=marker, in_legend=False)
+        )
     panels = [
         Panel(
             "(a) Distance from the control rule", "naive mixture - control rule [probability]",
