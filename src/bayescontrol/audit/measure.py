@@ -152,7 +152,7 @@ def audit(
     adaptors; or a mapping from the names of worlds to these. The history is a `Transcript` with the
     attributes `symbols` and `world`. `worlds` are names or `World` objects, by default all of
     `WORLDS`; `steps` is the length of a run, by default that of the world. `progress(done, total)`
-    is called after each world.
+    is called with numbers of runs.
 
     >>> def fair(history):  # a coin for everything
     ...     return {symbol: 0.5 for symbol in "AB"}
@@ -164,14 +164,16 @@ def audit(
     key, chosen = int(as_stream(seed).integers(2**62)), find_worlds(worlds)
     as_integer("runs", runs, 2)
     rows: list[WorldAudit] = []
-    for done, world in enumerate(chosen, 1):
+    for world in chosen:
+        if progress is not None:
+            progress(runs * len(rows), 2 * runs * len(chosen))
         length = world.steps if steps is None else as_integer("steps", steps, 1)
         fitted = as_predictor(predictor, world)
         for histories in get_args(Histories):
             stream = Stream.named(key, 0, f"{world.name}, {histories}")
             rows.append(_audit_world(fitted, world, histories, length, runs, stream))
-        if progress is not None:
-            progress(done, len(chosen))
+    if progress is not None:
+        progress(runs * len(rows), runs * len(rows))
     return Audit(tuple(rows))
 
 

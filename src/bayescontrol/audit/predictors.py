@@ -159,20 +159,27 @@ def predict(predictor: Predictor, histories: Histories, symbols: Sequence[Any]) 
     If the predictor fails for many histories at once, they are tried one by one to find the first.
     """
     try:
-        answers = list(predictor.answers(histories, symbols))
-        if len(answers) != len(histories):
-            raise _Invalid(f"{len(answers)} answers for {len(histories)} histories")  # noqa: TRY301
-        return np.array([_row(answer, symbols) for answer in answers])
+        return _ask(predictor, histories, symbols)
     except Exception as error:  # the code of the user may raise anything
-        if len(histories) > 1:
-            for history in histories:
-                predict(predictor, [history], symbols)
-        first, more = histories[0], " and others" if len(histories) > 1 else ""
-        where = f"in the world {first.world!r} " if first.world else ""
-        kind = "" if isinstance(error, _Invalid) else f"{type(error).__name__}: "
-        raise PredictorFailed(
-            f"the predictor failed {where}after {first}{more}: {kind}{error}"
-        ) from error
+        failure = error
+    if len(histories) > 1:
+        for history in histories:
+            predict(predictor, [history], symbols)
+    first, more = histories[0], " and others" if len(histories) > 1 else ""
+    where = f"in the world {first.world!r} " if first.world else ""
+    is_answer = isinstance(failure, _Invalid)
+    kind = "" if is_answer else f"{type(failure).__name__}: "
+    raise PredictorFailed(
+        f"the predictor failed {where}after {first}{more}: {kind}{failure}"
+    ) from (None if is_answer else failure)
+
+
+def _ask(predictor: Predictor, histories: Histories, symbols: Sequence[Any]) -> FloatArray:
+    """Return the probabilities of the next symbols; raise `_Invalid` if an answer is not valid."""
+    answers = list(predictor.answers(histories, symbols))
+    if len(answers) != len(histories):
+        raise _Invalid(f"{len(answers)} answers for {len(histories)} histories")
+    return np.array([_row(answer, symbols) for answer in answers])
 
 
 class _Invalid(ValueError):
