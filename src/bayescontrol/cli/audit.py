@@ -88,7 +88,8 @@ def audit(
     )
     open_console().print(*map(table, content))
     summary = f"Does the predictor take its own actions for evidence? {runs} runs, seed {seed}."
-    print_report_path(build.write_charts(predictor, summary, audits.charts(result), content, out))
+    title = f"Audit of {predictor}"
+    print_report_path(build.write_charts(title, summary, audits.charts(result), content, out))
 
 
 def _load(name: str) -> Any:
