@@ -107,12 +107,12 @@ def _index_row(row: audits.WorldAudit) -> tuple[str, ...]:
     """Return the line of a world in the table of indices."""
     numbers: tuple[str, ...] = ("-", "-", "-")
     if row.identified:
-        numbers = f"{row.index:.3f}", f"{row.low:.3f} to {row.high:.3f}", f"{row.residual:.3f}"
+        numbers = f"{row.index:z.3f}", f"{row.low:z.3f} to {row.high:z.3f}", f"{row.residual:z.3f}"
     return row.world, row.histories, *numbers, row.verdict
 
 
 def _loss_row(row: audits.WorldAudit) -> tuple[str, ...]:
     """Return the line of a world in the table of losses."""
-    regret = "-" if row.regret is None else f"{row.regret:.3f} ± {row.regret_error:.3f}"
-    losses = f"{row.log_loss_rule:.3f}", f"{row.log_loss_naive:.3f}"
-    return row.world, row.histories, *losses, regret, f"{row.calibration:.3f}"
+    regret = "-" if row.regret is None else f"{row.regret:z.3f} ± {row.regret_error:z.3f}"
+    losses = f"{row.log_loss_rule:z.3f}", f"{row.log_loss_naive:z.3f}"
+    return row.world, row.histories, *losses, regret, f"{row.calibration:z.3f}"
