@@ -32,7 +32,7 @@ def _chart(rows: Sequence[WorldAudit]) -> Chart:
     """Draw the audits of one world: the regression, λ along the history, and the calibration."""
     regression, positions, calibration = [], [], []
     for row in rows:
-        label = f"{row.histories}: λ = {row.index:.2f}" if row.identified else row.histories
+        label = f"{row.histories}: λ = {row.index:z.2f}" if row.identified else row.histories
         colour, marker = _COLOURS[row.histories], _MARKERS[row.histories]
         d, e = np.unique(row.pairs.round(3), axis=1)
         every = 1 + d.size // _POINTS

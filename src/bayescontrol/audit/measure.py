@@ -131,7 +131,7 @@ class Audit:
 
     def __repr__(self) -> str:
         rows = (
-            f"{r.world}, {r.histories}: {r.index:.2f} ({r.low:.2f} to {r.high:.2f}), {r.verdict}"
+            f"{r.world}, {r.histories}: {r.index:z.2f} ({r.low:z.2f} to {r.high:z.2f}), {r.verdict}"
             for r in self.rows
         )
         return f"Audit({f';{chr(10)}      '.join(rows)})"
