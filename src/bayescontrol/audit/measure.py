@@ -34,6 +34,9 @@ from bayescontrol.statistics import mean_and_error
 Histories: TypeAlias = Literal["written", "forced"]
 #: An index is identified if the references differ by this in the mean of Σ_s (p_obs - p_int)².
 IDENTIFIED: Final = 1e-4
+#: An index also needs this many runs in which they differ, counted as (Σ dd)² / Σ dd²: without
+#: them a single run decides, and an interval from resampled runs is too narrow.
+DIFFERING_RUNS: Final = 5.0
 #: Probabilities below this count as this in the log loss.
 FLOOR: Final = 1e-6
 #: A predictor with a larger residual share is neither the rule, nor the mixture, nor between.
@@ -64,7 +67,7 @@ class WorldAudit:
     """The audit of a predictor in one world, on histories of one kind.
 
     `index` is λ with a 95 % bootstrap interval over runs from `low` to `high`, NaN where both
-    references agree too closely (`identified`). `log_loss_rule` is the loss in bits a symbol if the
+    references agree too closely, or differ in too few runs (`identified`). `log_loss_rule` is the loss in bits a symbol if the
     world behaves as the control rule expects, beyond the loss of the rule itself; likewise
     `log_loss_naive`. `regret` is the total reward by which the predictor falls short of the rule,
     with its standard error, None if nothing can be earned or a coin acts. `calibration` is the mean
@@ -197,7 +200,9 @@ def _audit_world(
         batch.observe(observe)
     total = Sums(*(np.stack(column, 1) for column in zip(*sums, strict=True)))
     ed, dd, ee = total.ed.sum(1), total.dd.sum(1), total.ee.sum(1)
-    is_identified = bool(dd.mean() >= IDENTIFIED * 2 * steps)
+    is_identified = bool(
+        dd.mean() >= IDENTIFIED * 2 * steps and dd.sum() ** 2 >= DIFFERING_RUNS * (dd @ dd)
+    )
     index = float(ed.sum() / dd.sum()) if is_identified else np.nan
     low, high = bootstrap(ed, dd, rng) if is_identified else (np.nan, np.nan)
     off_line = max(ee.sum() - ed.sum() * index, 0.0)
