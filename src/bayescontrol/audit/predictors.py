@@ -12,6 +12,7 @@ depend on the history only.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import reduce
 from typing import Any, Final, Protocol, TypeAlias
 
 import numpy as np
@@ -73,16 +74,16 @@ class Stateful:
     def answers(self, histories: Histories, symbols: Sequence[Any]) -> Sequence[Answer]:
         """Advance the states of shorter histories, and ask the states that are reached."""
         self._states = {history: self._state(history) for history in histories}
-        return [self.probabilities(state) for state in self._states.values()]
+        return [self.probabilities(self._states[history]) for history in histories]
 
     def _state(self, history: Transcript) -> Any:
-        """Return the state after a history."""
+        """Return the state after a history: one event after a known one, or from the start."""
         if history in self._states:
             return self._states[history]
-        if not history.events:
-            return self.start(history.world)
         before = Transcript(history.events[:-1], history.world)
-        return self.advance(self._state(before), history.events[-1])
+        if before in self._states:
+            return self.advance(self._states[before], history.events[-1])
+        return reduce(self.advance, history.events, self.start(history.world))
 
 
 class AgentPredictor(Stateful):
