@@ -17,7 +17,7 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias, get_args
 from bayescontrol._support.files import write_file
 from bayescontrol.baselines.naive import NaiveMixture
 from bayescontrol.errors import BayesControlError
-from bayescontrol.rule import Rule
+from bayescontrol.rule import ControlRule, Rule
 
 Kind: TypeAlias = Literal["did", "saw", "shown"]
 _KINDS: Final = get_args(Kind)
@@ -47,6 +47,16 @@ def saw(o: Any) -> Event:
 def shown(a: Any) -> Event:
     """Return the event that another agent took action a."""
     return Event("shown", a)
+
+
+def feed(agent: Rule, event: Event, action: Any) -> None:
+    """Let an agent learn from an event; `action` is the action that a `saw` answers."""
+    if event.kind == "did":
+        agent.issue(event.symbol)
+    elif event.kind == "shown":
+        agent.witness(agent.x, event.symbol)
+    else:
+        agent.observe(action, event.symbol)
 
 
 class Replay(NamedTuple):
@@ -97,24 +107,20 @@ class Transcript:
         return Transcript((*self.events, *events), self.world)
 
     def replay(self, agent: Rule) -> Replay:
-        """Feed the events to copies of a `ControlRule`, as interventions and as evidence.
+        """Feed the events to copies of an agent, as interventions and as evidence.
 
         The modes of the agent need `action_probabilities`. An observation that every mode rules out
         raises the error of the belief.
         """
-        causal = agent.copy()
-        naive = NaiveMixture(agent.belief.copy(), agent.x, agent.advance)
+        agents = Replay(*(
+            kind(agent.belief.copy(), agent.x, agent.advance) for kind in (ControlRule, NaiveMixture)
+        ))  # fmt: skip
         action = None
-        for kind, symbol in self.events:
-            for learner in (causal, naive):
-                if kind == "did":
-                    learner.issue(symbol)
-                elif kind == "shown":
-                    learner.witness(learner.x, symbol)
-                else:
-                    learner.observe(action, symbol)
-            action = symbol
-        return Replay(causal, naive)
+        for event in self.events:
+            for learner in agents:
+                feed(learner, event, action)
+            action = event.symbol
+        return agents
 
     def __len__(self) -> int:
         """The number of events."""
