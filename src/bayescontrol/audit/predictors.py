@@ -18,7 +18,7 @@ from typing import Any, Final, Protocol, TypeAlias
 import numpy as np
 
 from bayescontrol._arrays import AnyArray, FloatArray
-from bayescontrol.audit.transcript import Event, Transcript
+from bayescontrol.audit.transcript import Event, Transcript, feed
 from bayescontrol.audit.worlds import World
 from bayescontrol.errors import BayesControlError, MissingCapability
 from bayescontrol.rule import Rule
@@ -98,22 +98,22 @@ class AgentPredictor(Stateful):
     """
 
     def __init__(self, agent: Rule, world: World) -> None:
-        system = AgentSystem(agent)
+        first = AgentSystem(agent).start()  # raises an error if the agent holds modes
 
-        def advance(state: tuple[Any, Any], event: Event) -> tuple[Any, Any]:
-            s, a = state
-            if event.kind == "did":
-                return s, world.actions.index(event.symbol)
-            return system.advance(s, a, world.observations.index(event.symbol)), None
+        def advance(state: tuple[Rule, Any], event: Event) -> tuple[Rule, Any]:
+            learner, a = state[0].copy(), state[1]
+            symbols = world.observations if event.kind == "saw" else world.actions
+            symbol = symbols.index(event.symbol)
+            feed(learner, Event(event.kind, symbol), a)
+            return learner, None if event.kind == "saw" else symbol
 
-        def probabilities(state: tuple[Any, Any]) -> Answer:
-            s, a = state
+        def probabilities(state: tuple[Rule, Any]) -> Answer:
+            learner, a = state
             if a is None:
-                return {world.actions[b]: p for b, p in system.action_probabilities(s).items()}
-            outcomes = system.observation_probabilities(s, a)
-            return {world.observations[o]: p for o, p in outcomes.items()}
+                return {world.actions[b]: p for b, p in learner.action_probabilities().items()}
+            return {world.observations[o]: p for o, p in learner.predictive(a).items()}
 
-        super().__init__(lambda _: (system.start(), None), advance, probabilities)
+        super().__init__(lambda _: (first, None), advance, probabilities)
 
 
 class Classifier:
