@@ -18,6 +18,7 @@ from typing import Any, Final, Protocol, TypeAlias
 import numpy as np
 
 from bayescontrol._arrays import AnyArray, FloatArray
+from bayescontrol._mode_queries import require_instance
 from bayescontrol.audit.transcript import Event, Transcript, feed
 from bayescontrol.audit.worlds import World
 from bayescontrol.errors import BayesControlError, MissingCapability
@@ -132,7 +133,8 @@ class Classifier:
         columns = [classes.index(symbol) if symbol in classes else -1 for symbol in symbols]
         p = np.asarray(self.model.predict_proba(self.encode(histories)), np.float64)
         p = np.where(np.array(columns) >= 0, p[:, columns], 0.0)
-        rows = p / p.sum(axis=1, keepdims=True)
+        with np.errstate(invalid="ignore"):  # 0 / 0 if no class can come next: refused as NaN
+            rows = p / p.sum(axis=1, keepdims=True)
         return [dict(zip(symbols, row, strict=True)) for row in rows.tolist()]
 
 
@@ -142,11 +144,12 @@ def as_predictor(given: Any, world: World) -> Predictor:
         if world.name not in given:
             raise MissingCapability(f"there is no predictor for the world {world.name!r}")
         given = given[world.name]
+    require_instance(given, "the predictor")
     if hasattr(given, "answers"):
         predictor: Predictor = given
         return predictor
     function = getattr(given, "probabilities", given)
-    if not callable(function) or isinstance(function, type):
+    if not callable(function):
         raise MissingCapability(
             f"{given!r} is not a predictor: it needs probabilities(history), or must be a function "
             "of the history. Wrap an agent in AgentPredictor"
