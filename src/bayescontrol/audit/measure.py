@@ -28,6 +28,7 @@ from bayescontrol._arrays import FloatArray, as_integer
 from bayescontrol.audit.histories import HistoryBatch, References, draw, true_modes
 from bayescontrol.audit.predictors import Predictor, as_predictor
 from bayescontrol.audit.worlds import World, find_worlds
+from bayescontrol.errors import UnknownMode
 from bayescontrol.seeding import SeedLike, Stream, as_stream
 from bayescontrol.statistics import mean_and_error
 
@@ -126,7 +127,14 @@ class Audit:
 
     def of(self, world: str, histories: Histories = "written") -> WorldAudit:
         """Return the audit of one world on histories of one kind."""
-        return next(r for r in self.rows if (r.world, r.histories) == (world, histories))
+        for row in self.rows:
+            if (row.world, row.histories) == (world, histories):
+                return row
+        audited = ", ".join(dict.fromkeys(r.world for r in self.rows))
+        raise UnknownMode(
+            f"there is no audit of the world {world!r} on {histories} histories: expected one of "
+            f"{audited}, on written or forced histories"
+        )
 
     def as_object(self) -> list[dict[str, Any]]:
         """Return all numbers as plain values."""
@@ -165,14 +173,13 @@ def audit(
     """
     # Each world has a stream of its own, so that the choice of worlds does not change results.
     key, chosen = int(as_stream(seed).integers(2**62)), find_worlds(worlds)
-    as_integer("runs", runs, 2)
+    runs, fitted = as_integer("runs", runs, 2), [as_predictor(predictor, w) for w in chosen]
     rows: list[WorldAudit] = []
     for done, world in enumerate(chosen, 1):
-        length = world.steps if steps is None else as_integer("steps", steps, 1)
-        fitted = as_predictor(predictor, world)
+        length = as_integer("steps", world.steps if steps is None else steps, 1)
         for histories in get_args(Histories):
             stream = Stream.named(key, 0, f"{world.name}, {histories}")
-            rows.append(_audit_world(fitted, world, histories, length, runs, stream))
+            rows.append(_audit_world(fitted[done - 1], world, histories, length, runs, stream))
         if progress is not None:
             progress(done, len(chosen))
     return Audit(tuple(rows))
