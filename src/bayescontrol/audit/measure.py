@@ -150,7 +150,7 @@ class Audit:
 
 def audit(
     predictor: Any,
-    worlds: Sequence[str | World] | None = None,
+    worlds: str | World | Sequence[str | World] | None = None,
     *,
     steps: int | None = None,
     runs: int = 200,
@@ -161,8 +161,8 @@ def audit(
 
     `predictor` is an object with `probabilities(history)`, a function of the history, or one of the
     adaptors; or a mapping from the names of worlds to these. The history is a `Transcript` with the
-    attributes `symbols` and `world`. `worlds` are names or `World` objects, by default all of
-    `WORLDS`; `steps` is the length of a run, by default that of the world. `progress(done, total)`
+    attributes `symbols` and `world`. `worlds` are names or `World` objects, or one of these,
+    by default all of `WORLDS`; `steps` is the length of a run, by default that of the world. `progress(done, total)`
     is called after each world.
 
     >>> def fair(history):  # a coin for everything

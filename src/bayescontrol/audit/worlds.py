@@ -19,7 +19,7 @@ from bayescontrol._arrays import ArrayLike, FloatArray, as_integer
 from bayescontrol._support.files import create_folder, write_file
 from bayescontrol.audit.transcript import Event, Transcript
 from bayescontrol.baselines.bayes_optimal import BayesPlan
-from bayescontrol.errors import UnknownMode
+from bayescontrol.errors import InvalidTable, UnknownMode
 from bayescontrol.finite.examples import core_diagram, prize_or_frog, three_modes
 from bayescontrol.finite.tabular import Labels, TabularModes
 from bayescontrol.rule import Rule
@@ -47,6 +47,19 @@ class World:
     modes: TabularModes
     reward: FloatArray | None = None
     steps: int = 8
+
+    def __post_init__(self) -> None:
+        if not (self.modes.policy[self.modes.prior > 0.0] > 0.0).all():
+            raise InvalidTable(
+                f"in the world {self.name!r} a mode never takes some action: after it the naive "
+                "mixture may have no posterior. Give every action a positive probability"
+            )
+        expected = self.modes.hypothesis.shape[2:]
+        if self.reward is not None and np.shape(self.reward) != expected:
+            raise InvalidTable(
+                f"the reward of the world {self.name!r} has shape {np.shape(self.reward)}: "
+                f"expected (actions, observations) = {expected}"
+            )
 
     @property
     def actions(self) -> tuple[str, ...]:
@@ -162,9 +175,11 @@ def export_worlds(folder: str | Path) -> list[Path]:
     return paths
 
 
-def find_worlds(names: "Sequence[str | World] | None") -> list[World]:
+def find_worlds(names: "str | World | Sequence[str | World] | None") -> list[World]:
     """Return worlds by name, or as they are; all worlds by default."""
     chosen = []
+    if isinstance(names, str | World):
+        names = [names]
     for name in WORLDS if names is None else names:
         if not isinstance(name, World) and name not in WORLDS:
             raise UnknownMode(f"there is no world {name!r}. There are: {', '.join(WORLDS)}")
