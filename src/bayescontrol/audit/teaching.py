@@ -67,7 +67,7 @@ def counterfactual_lessons(
     The actor is a predictor, such as the learner itself; a fair coin by default.
     """
     coin = dict.fromkeys(world.actions, 1.0 / len(world.actions))
-    return _lessons(world, count, steps, seed, as_predictor(actor or (lambda _: coin), world))
+    return _lessons(world, count, steps, seed, as_predictor((lambda _: coin) if actor is None else actor, world))
 
 
 def _lessons(

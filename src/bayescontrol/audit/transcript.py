@@ -143,7 +143,7 @@ def read_transcripts(path: str | Path) -> list[Transcript]:
     """Read the transcripts that `write_transcripts` wrote; errors name the line."""
     return [
         _parse(line, f"line {number} of {path}")
-        for number, line in enumerate(Path(path).read_text("utf-8").splitlines(), 1)
+        for number, line in enumerate(Path(path).read_text("utf-8").split("\n"), 1)
         if line.strip()
     ]
 
