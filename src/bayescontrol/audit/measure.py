@@ -68,11 +68,12 @@ class WorldAudit:
     """The audit of a predictor in one world, on histories of one kind.
 
     `index` is λ with a 95 % bootstrap interval over runs from `low` to `high`, NaN where both
-    references agree too closely, or differ in too few runs (`identified`). `log_loss_rule` is the loss in bits a symbol if the
-    world behaves as the control rule expects, beyond the loss of the rule itself; likewise
-    `log_loss_naive`. `regret` is the total reward by which the predictor falls short of the rule,
-    with its standard error, None if nothing can be earned or a coin acts. `calibration` is the mean
-    distance between the predicted probability of an observation and its frequency.
+    references agree too closely, or differ in too few runs (`identified`). `log_loss_rule` is the
+    loss in bits a symbol if the world behaves as the control rule expects, beyond the loss of the
+    rule itself; likewise `log_loss_naive`. `regret` is the total reward by which the predictor
+    falls short of the rule, with its standard error, None if nothing can be earned or a coin acts.
+    `calibration` is the mean distance between the predicted probability of an observation and its
+    frequency.
     """
 
     world: str
@@ -161,9 +162,9 @@ def audit(
 
     `predictor` is an object with `probabilities(history)`, a function of the history, or one of the
     adaptors; or a mapping from the names of worlds to these. The history is a `Transcript` with the
-    attributes `symbols` and `world`. `worlds` are names or `World` objects, or one of these,
-    by default all of `WORLDS`; `steps` is the length of a run, by default that of the world. `progress(done, total)`
-    is called after each world.
+    attributes `symbols` and `world`. `worlds` are names or `World` objects, or one of these, by
+    default all of `WORLDS`; `steps` is the length of a run, by default that of the world.
+    `progress(done, total)` is called after each world.
 
     >>> def fair(history):  # a coin for everything
     ...     return {symbol: 0.5 for symbol in "AB"}

@@ -95,7 +95,7 @@ class AgentPredictor(Stateful):
     >>> boxes = WORLDS["prize-or-frog"]
     >>> predictor = AgentPredictor(boxes.agent(kind=NaiveMixture), boxes)
     >>> predictor.answers([Transcript([did("left")])], boxes.observations)
-    [{'frog': 0.11..., 'prize': 0.88...}]
+    [{'frog': 0.1..., 'prize': 0.8...}]
     """
 
     def __init__(self, agent: Rule, world: World) -> None:

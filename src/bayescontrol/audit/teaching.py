@@ -67,7 +67,8 @@ def counterfactual_lessons(
     The actor is a predictor, such as the learner itself; a fair coin by default.
     """
     coin = dict.fromkeys(world.actions, 1.0 / len(world.actions))
-    return _lessons(world, count, steps, seed, as_predictor((lambda _: coin) if actor is None else actor, world))
+    actor = (lambda _: coin) if actor is None else actor
+    return _lessons(world, count, steps, seed, as_predictor(actor, world))
 
 
 def _lessons(

@@ -112,9 +112,8 @@ class Transcript:
         The modes of the agent need `action_probabilities`. An observation that every mode rules out
         raises the error of the belief.
         """
-        agents = Replay(*(
-            kind(agent.belief.copy(), agent.x, agent.advance) for kind in (ControlRule, NaiveMixture)
-        ))  # fmt: skip
+        belief, x, T = agent.belief, agent.x, agent.advance
+        agents = Replay(*(kind(belief.copy(), x, T) for kind in (ControlRule, NaiveMixture)))
         action = None
         for event in self.events:
             for learner in agents:
