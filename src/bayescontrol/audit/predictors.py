@@ -103,10 +103,9 @@ class AgentPredictor(Stateful):
 
         def advance(state: tuple[Rule, Any], event: Event) -> tuple[Rule, Any]:
             learner, a = state[0].copy(), state[1]
-            symbols = world.observations if event.kind == "saw" else world.actions
-            symbol = symbols.index(event.symbol)
-            feed(learner, Event(event.kind, symbol), a)
-            return learner, None if event.kind == "saw" else symbol
+            numbered = world.number(event)
+            feed(learner, numbered, a)
+            return learner, None if event.kind == "saw" else numbered.symbol
 
         def probabilities(state: tuple[Rule, Any]) -> Answer:
             learner, a = state

@@ -17,7 +17,7 @@ import numpy as np
 
 from bayescontrol._arrays import ArrayLike, FloatArray, as_integer
 from bayescontrol._support.files import create_folder, write_file
-from bayescontrol.audit.transcript import Event, Transcript
+from bayescontrol.audit.transcript import Event, InvalidTranscript, Transcript
 from bayescontrol.baselines.bayes_optimal import BayesPlan
 from bayescontrol.errors import InvalidTable, UnknownMode
 from bayescontrol.finite.examples import core_diagram, prize_or_frog, three_modes
@@ -77,8 +77,18 @@ class World:
 
     def numbered(self, transcript: Transcript) -> Transcript:
         """Return the transcript with numbers in place of symbols, as agents of the class use."""
-        symbols = {"did": self.actions, "shown": self.actions, "saw": self.observations}
-        return Transcript(Event(k, symbols[k].index(s)) for k, s in transcript.events)
+        return Transcript(self.number(event) for event in transcript.events)
+
+    def number(self, event: Event) -> Event:
+        """Return the event with the number of its symbol."""
+        is_action = event.kind != "saw"
+        symbols = self.actions if is_action else self.observations
+        if event.symbol not in symbols:
+            raise InvalidTranscript(
+                f"the world {self.name!r} has no {'action' if is_action else 'observation'} "
+                f"{event.symbol!r}: expected {', '.join(symbols)}"
+            )
+        return Event(event.kind, symbols.index(event.symbol))
 
     def values(self, steps: int) -> dict[str, float]:
         """Return the exact expected total reward of Bayes-optimal play and of the rule."""
