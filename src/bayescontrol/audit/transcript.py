@@ -9,6 +9,7 @@ them as above; the observational one also takes the agent's own actions for evid
 """
 
 import json
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -130,12 +131,11 @@ class Transcript:
 
 
 def write_transcripts(path: str | Path, transcripts: Iterable[Transcript]) -> Path:
-    """Write transcripts as JSON lines; symbols must be texts, numbers, booleans or None.
+    """Write transcripts as JSON lines; symbols must be texts, finite numbers, booleans or None.
 
     One line is `{"world": NAME, "events": [["did", a], ["saw", o], …]}`.
     """
-    lines = (json.dumps({"world": t.world, "events": t.events}) + "\n" for t in transcripts)
-    return write_file(Path(path), "".join(lines).encode())
+    return write_file(Path(path), "".join(map(_line, transcripts)).encode())
 
 
 def read_transcripts(path: str | Path) -> list[Transcript]:
@@ -145,6 +145,18 @@ def read_transcripts(path: str | Path) -> list[Transcript]:
         for number, line in enumerate(Path(path).read_text("utf-8").split("\n"), 1)
         if line.strip()
     ]
+
+
+def _line(transcript: Transcript) -> str:
+    """Return the line of a transcript."""
+    for kind, symbol in transcript.events:
+        is_plain = isinstance(symbol, str | int | float | None)
+        if not is_plain or (isinstance(symbol, float) and not math.isfinite(symbol)):
+            raise InvalidTranscript(
+                f"{kind} {symbol!r} cannot be written as JSON: expected a text, a finite number, "
+                "a boolean or None"
+            )
+    return json.dumps({"world": transcript.world, "events": transcript.events}) + "\n"
 
 
 def _parse(line: str, where: str) -> Transcript:
