@@ -65,7 +65,8 @@ def posteriors(world: World, events: Sequence[Event]) -> tuple[FloatArray, Float
 
 def nodes(world: World, steps: int, actor: Actor = coin) -> Iterator[Node]:
     """Yield every possible history with fewer than 2 · `steps` events, shorter ones first."""
-    modes, frontier = world.modes, [((), 1.0)]
+    modes = world.modes
+    frontier: list[tuple[tuple[Event, ...], float]] = [((), 1.0)]
     for length in range(2 * steps):
         grown: list[tuple[tuple[Event, ...], float]] = []
         for events, chosen in frontier:

@@ -41,7 +41,8 @@ def transcripts(batch: HistoryBatch) -> list[Transcript]:
     symbols = alphabets[batch.symbols.shape[1] % 2]
     batch.ask(Batched(remember))
     return [
-        asked[tuple(alphabets[t % 2][s] for t, s in enumerate(row))] for row in batch.symbols.tolist()
+        asked[tuple(alphabets[t % 2][s] for t, s in enumerate(row))]
+        for row in batch.symbols.tolist()
     ]
 
 

@@ -57,7 +57,7 @@ def noisy(world: World, steps: int, noise: float = 0.6) -> FromTable:
     return FromTable(world, steps, predict)
 
 
-# -- the two references, and predictors between them -------------------------------------------------
+# -- the two references, and predictors between them -----------------------------------------------
 
 
 @pytest.mark.parametrize("share", [0.0, 1.0, 0.3], ids=["rule", "naive", "mixture"])
@@ -111,7 +111,7 @@ def test_a_coin_is_neither_the_rule_nor_the_mixture() -> None:
     assert {row.verdict for row in audit(fair, LETTERS, runs=100).rows} == {"neither"}
 
 
-# -- the interval ------------------------------------------------------------------------------------
+# -- the interval ----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("kind", ["forced", "written"])
@@ -127,9 +127,10 @@ def test_the_index_converges_to_that_of_all_histories(kind: Histories) -> None:
 
 
 def test_the_interval_covers_the_index_of_all_histories_in_95_of_100_audits() -> None:
-    """If intervals cover with probability .95, a count fails with probability 6e-3, over seeds.
+    """Intervals that cover with probability .95 fail with probability 9e-3 over seeds.
 
-    Both kinds of histories are counted, so that one of them fails with probability 1.2e-2.
+    In 3000 other audits of 200 runs, .937 of the intervals of forced histories cover the index and
+    .934 of those of written ones; in 1000 audits of 800 runs, .946 and .949.
     """
     world, steps = LETTERS, 3
     predictor = noisy(world, steps)
@@ -142,7 +143,6 @@ def test_the_interval_covers_the_index_of_all_histories_in_95_of_100_audits() ->
     for seed in range(400):
         for row in audit(predictor, world, steps=steps, seed=seed).rows:
             covered[row.histories] += row.low <= exact[row.histories] <= row.high
-    print("coverage of 400 audits:", covered)  # noqa: T201
     assert all(0.92 * 400 <= count <= 0.98 * 400 for count in covered.values())
 
 
@@ -163,7 +163,7 @@ def test_runs_and_not_symbols_are_resampled() -> None:
     assert error == pytest.approx(by_run, rel=0.1)
 
 
-# -- regret, calibration, losses ---------------------------------------------------------------------
+# -- regret, calibration, losses -------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", ["prize-or-frog", "liar"])
@@ -232,7 +232,7 @@ def test_a_probability_of_zero_counts_as_the_floor_in_the_log_loss() -> None:
     assert row.log_loss_rule == pytest.approx(expected, abs=1e-12)
 
 
-# -- what comes back ---------------------------------------------------------------------------------
+# -- what comes back -------------------------------------------------------------------------------
 
 
 def row(**changes: Any) -> WorldAudit:

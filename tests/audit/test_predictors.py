@@ -37,7 +37,7 @@ DOCTOR = WORLDS["doctor"]
 Answer = dict[str, float]
 
 
-# -- one predictor in all shapes ---------------------------------------------------------------------
+# -- one predictor in all shapes -------------------------------------------------------------------
 
 
 def share_of_a(symbols: tuple[str, ...]) -> Answer:
@@ -154,7 +154,7 @@ def test_an_agent_that_holds_modes_is_refused_and_the_given_agent_never_changes(
     assert all(np.array_equal(before[name], array) for name, array in agent.save().items())
 
 
-# -- states ------------------------------------------------------------------------------------------
+# -- states ----------------------------------------------------------------------------------------
 
 
 def test_states_equal_a_replay_of_every_history_and_each_event_is_advanced_once() -> None:
@@ -178,8 +178,12 @@ def test_states_equal_a_replay_of_every_history_and_each_event_is_advanced_once(
 
 def test_a_state_starts_with_the_name_of_the_world_and_answers_repeated_long_histories() -> None:
     names: list[str] = []
-    predictor = Stateful(lambda name: names.append(name) or 0, lambda n, _: n + 1,
-                         lambda n: {"A": n, "B": 0.0})  # fmt: skip
+
+    def start(world: str) -> int:
+        names.append(world)
+        return 0
+
+    predictor = Stateful(start, lambda n, _: n + 1, lambda n: {"A": n, "B": 0.0})
     long = Transcript([did("A"), saw("B")] * sys.getrecursionlimit(), "letters")
     found = predictor.answers([long, Transcript((), "letters"), long], ["A", "B"])
     assert [answer["A"] for answer in found] == [len(long), 0, len(long)]
@@ -202,7 +206,7 @@ def test_memory_of_states_does_not_grow_with_the_length_of_the_history() -> None
     assert long[1] <= 20
 
 
-# -- failures ----------------------------------------------------------------------------------------
+# -- failures --------------------------------------------------------------------------------------
 
 MALFORMED: list[tuple[Any, str]] = [
     ({"A": 0.5, "B": 0.4}, r"sum to 0\.9, expected 1"),

@@ -33,7 +33,7 @@ def beliefs(agent: Rule, *events: Event) -> tuple[Any, Any]:
     return pair.interventional.belief.posterior(), pair.observational.belief.posterior()
 
 
-# -- small exact numbers -----------------------------------------------------------------------------
+# -- small exact numbers ---------------------------------------------------------------------------
 
 WATCH = [did("watch"), saw("on on")]
 NUMBERS: list[tuple[str, list[Event], float, float]] = [
@@ -64,7 +64,7 @@ def test_both_posteriors_are_those_by_hand(
     assert pair.observational.belief.posterior()[0] == pytest.approx(naive, abs=5e-5)
 
 
-# -- agents and modes --------------------------------------------------------------------------------
+# -- agents and modes ------------------------------------------------------------------------------
 
 
 def test_replay_equals_a_control_rule_and_a_naive_mixture_that_act_themselves() -> None:
@@ -180,7 +180,7 @@ def test_an_observation_that_all_modes_rule_out_raises_the_error_of_the_belief()
         beliefs(ControlRule(FiniteBelief([sure])), did("go"), saw("fail"))
 
 
-# -- order -------------------------------------------------------------------------------------------
+# -- order -----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -210,7 +210,7 @@ def test_a_transcript_grows_and_equals_another_with_the_same_events_and_world() 
         history.then(did("B"))
 
 
-# -- files -------------------------------------------------------------------------------------------
+# -- files -----------------------------------------------------------------------------------------
 
 
 def test_transcripts_in_a_file_come_back_equal(tmp_path: Path) -> None:
@@ -246,9 +246,7 @@ def test_a_bad_line_of_a_file_is_named(tmp_path: Path, line: str, words: str) ->
         read_transcripts(path)
 
 
-@pytest.mark.parametrize(
-    "symbol", [(1, 2), np.int64(1), b"A", math.nan, -math.inf], ids=repr
-)
+@pytest.mark.parametrize("symbol", [(1, 2), np.int64(1), b"A", math.nan, -math.inf], ids=repr)
 @pytest.mark.parametrize("event", [did, shown])
 def test_a_symbol_that_a_file_would_change_is_refused_and_nothing_is_written(
     tmp_path: Path, symbol: Any, event: Callable[[Any], Event]

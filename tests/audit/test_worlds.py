@@ -80,8 +80,8 @@ def test_names_differ_and_tables_are_distributions() -> None:
 def test_experts_do_what_their_names_say() -> None:
     """Each expert of a paying world earns more in the world in which it is right than others do."""
     for world in PAYING:
-        modes = world.modes
-        table = np.einsum("mxao,nxa,ao->mn", modes.hypothesis, modes.policy, world.reward)
+        modes, reward = world.modes, np.asarray(world.reward)
+        table = np.einsum("mxao,nxa,ao->mn", modes.hypothesis, modes.policy, reward)
         if world.name != "two-lights":  # whose reward does not depend on the mode alone
             assert (np.diag(table) >= table.max(axis=1) - 1e-12).all(), world
 
@@ -106,7 +106,9 @@ def test_symbols_have_numbers() -> None:
 
 @pytest.mark.parametrize("event", [did("push"), shown("push"), did(1)])
 def test_an_unknown_symbol_is_named_with_the_world(event: Any) -> None:
-    with pytest.raises(InvalidTranscript, match="hidden-rule.* has no action .*: expected leave, press"):
+    with pytest.raises(
+        InvalidTranscript, match=r"hidden-rule.* has no action .*: expected leave, press"
+    ):
         WORLDS["hidden-rule"].numbered(Transcript([event]))
     history = Transcript([did("press"), saw("rain")])
     with pytest.raises(InvalidTranscript, match="has no observation 'rain'"):
@@ -119,5 +121,5 @@ def test_worlds_are_found_by_name_as_they_are_or_all() -> None:
     assert find_worlds("liar") == find_worlds(liar) == find_worlds(["liar"]) == [liar]
     assert find_worlds([liar, "chain"]) == [liar, WORLDS["chain"]]
     assert find_worlds([]) == []
-    with pytest.raises(UnknownMode, match="no world 'frog'. There are: fire-engine, two-hyp"):
+    with pytest.raises(UnknownMode, match=r"no world 'frog'\. There are: fire-engine, two-hyp"):
         find_worlds(["liar", "frog"])
