@@ -70,11 +70,6 @@ def test_the_files_pass_their_checker_without_this_package(folder: Path, check: 
     assert result.stdout.splitlines() == [f"{file}: 40 examples are right" for file in files]
 
 
-def scale(value: Any) -> Any:
-    """The same nested numbers, slightly larger."""
-    return [scale(v) for v in value] if isinstance(value, list) else 1.01 * value
-
-
 def swap(values: list[Any]) -> None:
     values[0], values[1] = values[1], values[0]
 
@@ -130,6 +125,18 @@ def test_the_checker_computes_the_index_of_predictions(
         assert result.returncode == 0, result.stderr
         found = float(result.stdout.splitlines()[1].removeprefix("predictions.jsonl: index "))
         assert found == pytest.approx(share, abs=1e-4)
+
+
+@pytest.mark.parametrize("p", [{"left": 0.5}, {"up": 0.5, "left": 1.0}, {"left": 2, "right": -1}])
+def test_predictions_that_are_no_distribution_are_refused_with_their_line(
+    p: dict[str, float], folder: Path, check: Check
+) -> None:
+    lines = [{"events": [], "probabilities": q} for q in ({"left": 0.5, "right": 0.5}, p)]
+    (folder / "p.jsonl").write_text("\n".join(map(json.dumps, lines)), "utf-8")
+    result = check(folder, "liar.json", "p.jsonl")
+    assert result.returncode != 0
+    assert "line 2: " in result.stderr
+    assert "is not a distribution over ['left', 'right']" in result.stderr
 
 
 def test_files_hold_the_values_of_plans_and_examples_of_all_three_events(exported: Path) -> None:
