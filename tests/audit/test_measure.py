@@ -121,7 +121,7 @@ def test_the_index_converges_to_that_of_all_histories(kind: Histories) -> None:
         predictor = noisy(world, 2)
         actor = enumeration.coin if kind == "forced" else predictor
         exact = enumeration.index(world, 2, predictor, actor)
-        row = audit(predictor, world, steps=2, runs=20_000).of(world.name, kind)
+        row = audit(predictor, world, steps=2, runs=4000).of(world.name, kind)
         assert abs(row.index - exact) < 5 * (row.high - row.low) / 3.92
         assert abs(row.index - exact) < 0.1
 

@@ -137,6 +137,22 @@ def test_an_agent_predicts_as_enumeration(world: World) -> None:
         np.testing.assert_allclose(found[0], node.rule, atol=1e-12)
 
 
+def test_an_agent_and_a_function_with_its_probabilities_give_the_same_audit() -> None:
+    exact = {
+        node.history.symbols: enumeration.answers(LIAR, node.rule, node.a)
+        for node in enumeration.nodes(LIAR, 2)
+    }
+    rows = [
+        audit(predictor, LIAR, steps=2, runs=60).rows
+        for predictor in (AgentPredictor(LIAR.agent(), LIAR), lambda h: exact[h.symbols])
+    ]
+    for one, other in zip(*rows, strict=True):
+        for name in ("ed", "dd", "ee", "loss_rule", "loss_naive"):
+            found, expected = getattr(one.sums, name), getattr(other.sums, name)
+            np.testing.assert_allclose(found, expected, atol=1e-12)
+        assert one.regret == pytest.approx(other.regret, abs=1e-12)
+
+
 def test_an_agent_learns_from_actions_that_it_is_shown() -> None:
     history = Transcript([shown("left"), saw("frog, points right"), did("right")], "liar")
     v, _, x = enumeration.posteriors(LIAR, history.events)
