@@ -74,6 +74,10 @@ class WorldAudit:
     falls short of the rule, with its standard error, None if nothing can be earned or a coin acts.
     `calibration` is the mean distance between the predicted probability of an observation and its
     frequency.
+
+    >>> row = audit(lambda _: {"A": 0.5, "B": 0.5}, "two-hypotheses", runs=50).rows[1]
+    >>> row.histories, row.identified, row.verdict
+    ('forced', True, 'neither')
     """
 
     world: str

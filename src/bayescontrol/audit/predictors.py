@@ -45,7 +45,13 @@ class Predictor(Protocol):
 
 
 class Batched:
-    """A predictor that answers many histories at once: `function(histories)`, a list of answers."""
+    """A predictor that answers many histories at once: `function(histories)`, a list of answers.
+
+    >>> from bayescontrol.audit import audit
+    >>> fair = Batched(lambda histories: [{"A": 0.5, "B": 0.5}] * len(histories))
+    >>> audit(fair, "two-hypotheses", runs=50).of("two-hypotheses", "forced").verdict
+    'neither'
+    """
 
     def __init__(self, function: Callable[[Histories], Sequence[Answer]]) -> None:
         self.function = function
@@ -60,6 +66,12 @@ class Stateful:
 
     `start` gets the name of the world. `advance` must return a new state and leave the old one as
     it was, because several histories may continue it.
+
+    >>> from bayescontrol.audit import Transcript, did
+    >>> predictor = Stateful(lambda world: 1, lambda n, event: n + 1,
+    ...                      lambda n: {"A": 1 / n, "B": 1 - 1 / n})
+    >>> predictor.answers([Transcript(), Transcript([did("A")])], "AB")
+    [{'A': 1.0, 'B': 0.0}, {'A': 0.5, 'B': 0.5}]
     """
 
     def __init__(
@@ -121,6 +133,14 @@ class Classifier:
 
     `encode(histories)` returns the array of features, a row for each history. Classes that cannot
     come next are dropped, and the probabilities of the others are divided by their sum.
+
+    >>> from bayescontrol.audit import Transcript
+    >>> class Model:
+    ...     classes_ = ("A", "B", "end")
+    ...     def predict_proba(self, features): return [[0.25, 0.25, 0.5]] * len(features)
+    >>> predictor = Classifier(Model(), lambda histories: [len(h) for h in histories])
+    >>> predictor.answers([Transcript()], "AB")
+    [{'A': 0.5, 'B': 0.5}]
     """
 
     def __init__(self, model: Any, encode: Callable[[Histories], AnyArray]) -> None:

@@ -29,24 +29,40 @@ class InvalidTranscript(BayesControlError, ValueError):
 
 
 class Event(NamedTuple):
-    """One event of a transcript: its kind, and the symbol that was written."""
+    """One event of a transcript: its kind, and the symbol that was written.
+
+    >>> Event("saw", 1).symbol
+    1
+    """
 
     kind: Kind
     symbol: Any
 
 
 def did(a: Any) -> Event:
-    """Return the event that the agent itself took action a."""
+    """Return the event that the agent itself took action a.
+
+    >>> did("left")
+    Event(kind='did', symbol='left')
+    """
     return Event("did", a)
 
 
 def saw(o: Any) -> Event:
-    """Return the event that the agent observed o."""
+    """Return the event that the agent observed o.
+
+    >>> saw("left")
+    Event(kind='saw', symbol='left')
+    """
     return Event("saw", o)
 
 
 def shown(a: Any) -> Event:
-    """Return the event that another agent took action a."""
+    """Return the event that another agent took action a.
+
+    >>> shown("left")
+    Event(kind='shown', symbol='left')
+    """
     return Event("shown", a)
 
 
@@ -134,12 +150,24 @@ def write_transcripts(path: str | Path, transcripts: Iterable[Transcript]) -> Pa
     """Write transcripts as JSON lines; symbols must be texts, finite numbers, booleans or None.
 
     One line is `{"world": NAME, "events": [["did", a], ["saw", o], …]}`.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     path = write_transcripts(f"{folder}/t.jsonl", [Transcript([did("left")], "liar")])
+    ...     print(path.read_text("utf-8"), end="")
+    {"world": "liar", "events": [["did", "left"]]}
     """
     return write_file(Path(path), "".join(map(_line, transcripts)).encode())
 
 
 def read_transcripts(path: str | Path) -> list[Transcript]:
-    """Read the transcripts that `write_transcripts` wrote; errors name the line."""
+    """Read the transcripts that `write_transcripts` wrote; errors name the line.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     print(*read_transcripts(write_transcripts(f"{folder}/t.jsonl", [Transcript([did(1)])])))
+    did 1
+    """
     return [
         _parse(line, f"line {number} of {path}")
         for number, line in enumerate(Path(path).read_text("utf-8").split("\n"), 1)

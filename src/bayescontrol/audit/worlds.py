@@ -173,6 +173,11 @@ def export_worlds(folder: str | Path) -> list[Path]:
     """Write every world as a JSON file, with a description of the files and a checker.
 
     The checker needs NumPy only: `python check_world.py *.json`.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     [path.name for path in export_worlds(folder)][-3:]
+    ['policy-diagram.json', 'README.md', 'check_world.py']
     """
     create_folder(Path(folder))
     paths = []
