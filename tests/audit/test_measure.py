@@ -216,11 +216,9 @@ def test_log_losses_of_one_step_equal_those_by_hand() -> None:
     assert row.log_loss_rule == pytest.approx(bits(p), abs=1e-12)
     after_a = (0.35 * 0.2 * 0.2 + 0.65 * 0.9 * 0.9) / p
     after_b = (0.35 * 0.8 * 0.2 + 0.65 * 0.1 * 0.9) / (1.0 - p)
-    took_a = row.sums.dd[:, 1] == pytest.approx(2 * (after_a - p) ** 2, abs=1e-12)
-    losses = np.where(
-        np.isclose(row.sums.dd[:, 1], 2 * (after_a - p) ** 2), bits(after_a), bits(after_b)
-    )
-    assert not took_a  # a coin chose: both actions occur
+    took_a = np.isclose(row.sums.dd[:, 1], 2 * (after_a - p) ** 2)
+    assert 0.2 < took_a.mean() < 0.8
+    losses = np.where(took_a, bits(after_a), bits(after_b))
     np.testing.assert_allclose(row.sums.loss_naive[:, 1], losses, atol=1e-12)
     assert row.log_loss_naive == pytest.approx((bits(p) + losses.mean()) / 2, abs=1e-12)
 
