@@ -2,7 +2,8 @@
 
 # isort: off
 from bayescontrol import (
-    alarms as alarms, bandits as bandits, bank as bank, baselines as baselines,
+    alarms as alarms, audit as audit, bandits as bandits, bank as bank,
+    baselines as baselines,
     beliefs as beliefs, causal as causal, cli as cli, convergence as convergence,
     durable as durable, entropy as entropy, errors as errors, finite as finite, gym as gym,
     interaction as interaction, kernels as kernels, lab as lab, lqr as lqr, mdp as mdp,

@@ -28,12 +28,16 @@ from bayescontrol._arrays import FloatArray, as_integer
 from bayescontrol.audit.histories import HistoryBatch, References, draw, true_modes
 from bayescontrol.audit.predictors import Predictor, as_predictor
 from bayescontrol.audit.worlds import World, find_worlds
+from bayescontrol.errors import UnknownMode
 from bayescontrol.seeding import SeedLike, Stream, as_stream
 from bayescontrol.statistics import mean_and_error
 
 Histories: TypeAlias = Literal["written", "forced"]
 #: An index is identified if the references differ by this in the mean of Σ_s (p_obs - p_int)².
 IDENTIFIED: Final = 1e-4
+#: An index also needs this many runs in which they differ, counted as (Σ dd)² / Σ dd²: without
+#: them a single run decides, and an interval from resampled runs is too narrow.
+DIFFERING_RUNS: Final = 5.0
 #: Probabilities below this count as this in the log loss.
 FLOOR: Final = 1e-6
 #: A predictor with a larger residual share is neither the rule, nor the mixture, nor between.
@@ -64,11 +68,16 @@ class WorldAudit:
     """The audit of a predictor in one world, on histories of one kind.
 
     `index` is λ with a 95 % bootstrap interval over runs from `low` to `high`, NaN where both
-    references agree too closely (`identified`). `log_loss_rule` is the loss in bits a symbol if the
-    world behaves as the control rule expects, beyond the loss of the rule itself; likewise
-    `log_loss_naive`. `regret` is the total reward by which the predictor falls short of the rule,
-    with its standard error, None if nothing can be earned or a coin acts. `calibration` is the mean
-    distance between the predicted probability of an observation and its frequency.
+    references agree too closely, or differ in too few runs (`identified`). `log_loss_rule` is the
+    loss in bits a symbol if the world behaves as the control rule expects, beyond the loss of the
+    rule itself; likewise `log_loss_naive`. `regret` is the total reward by which the predictor
+    falls short of the rule, with its standard error, None if nothing can be earned or a coin acts.
+    `calibration` is the mean distance between the predicted probability of an observation and its
+    frequency.
+
+    >>> row = audit(lambda _: {"A": 0.5, "B": 0.5}, "two-hypotheses", runs=50).rows[1]
+    >>> row.histories, row.identified, row.verdict
+    ('forced', True, 'neither')
     """
 
     world: str
@@ -123,7 +132,14 @@ class Audit:
 
     def of(self, world: str, histories: Histories = "written") -> WorldAudit:
         """Return the audit of one world on histories of one kind."""
-        return next(r for r in self.rows if (r.world, r.histories) == (world, histories))
+        for row in self.rows:
+            if (row.world, row.histories) == (world, histories):
+                return row
+        audited = ", ".join(dict.fromkeys(r.world for r in self.rows))
+        raise UnknownMode(
+            f"there is no audit of the world {world!r} on {histories} histories: expected one of "
+            f"{audited}, on written or forced histories"
+        )
 
     def as_object(self) -> list[dict[str, Any]]:
         """Return all numbers as plain values."""
@@ -139,7 +155,7 @@ class Audit:
 
 def audit(
     predictor: Any,
-    worlds: Sequence[str | World] | None = None,
+    worlds: str | World | Sequence[str | World] | None = None,
     *,
     steps: int | None = None,
     runs: int = 200,
@@ -150,9 +166,9 @@ def audit(
 
     `predictor` is an object with `probabilities(history)`, a function of the history, or one of the
     adaptors; or a mapping from the names of worlds to these. The history is a `Transcript` with the
-    attributes `symbols` and `world`. `worlds` are names or `World` objects, by default all of
-    `WORLDS`; `steps` is the length of a run, by default that of the world. `progress(done, total)`
-    is called with numbers of runs.
+    attributes `symbols` and `world`. `worlds` are names or `World` objects, or one of these, by
+    default all of `WORLDS`; `steps` is the length of a run, by default that of the world.
+    `progress(done, total)` is called with numbers of runs.
 
     >>> def fair(history):  # a coin for everything
     ...     return {symbol: 0.5 for symbol in "AB"}
@@ -162,16 +178,15 @@ def audit(
     """
     # Each world has a stream of its own, so that the choice of worlds does not change results.
     key, chosen = int(as_stream(seed).integers(2**62)), find_worlds(worlds)
-    as_integer("runs", runs, 2)
+    runs, fitted = as_integer("runs", runs, 2), [as_predictor(predictor, w) for w in chosen]
     rows: list[WorldAudit] = []
-    for world in chosen:
+    for world, fit in zip(chosen, fitted, strict=True):
         if progress is not None:
             progress(runs * len(rows), 2 * runs * len(chosen))
-        length = world.steps if steps is None else as_integer("steps", steps, 1)
-        fitted = as_predictor(predictor, world)
+        length = as_integer("steps", world.steps if steps is None else steps, 1)
         for histories in get_args(Histories):
             stream = Stream.named(key, 0, f"{world.name}, {histories}")
-            rows.append(_audit_world(fitted, world, histories, length, runs, stream))
+            rows.append(_audit_world(fit, world, histories, length, runs, stream))
     if progress is not None:
         progress(runs * len(rows), runs * len(rows))
     return Audit(tuple(rows))
@@ -199,7 +214,9 @@ def _audit_world(
         batch.observe(observe)
     total = Sums(*(np.stack(column, 1) for column in zip(*sums, strict=True)))
     ed, dd, ee = total.ed.sum(1), total.dd.sum(1), total.ee.sum(1)
-    is_identified = bool(dd.mean() >= IDENTIFIED * 2 * steps)
+    is_identified = bool(
+        dd.mean() >= IDENTIFIED * 2 * steps and dd.sum() ** 2 >= DIFFERING_RUNS * (dd @ dd)
+    )
     index = float(ed.sum() / dd.sum()) if is_identified else np.nan
     low, high = bootstrap(ed, dd, rng) if is_identified else (np.nan, np.nan)
     off_line = max(ee.sum() - ed.sum() * index, 0.0)
@@ -237,12 +254,26 @@ def _pairs(q: FloatArray, p: References) -> FloatArray:
 
 
 def bootstrap(ed: FloatArray, dd: FloatArray, rng: Stream) -> tuple[float, float]:
-    """Return the 95 % percentile interval of Σ ed / Σ dd; runs are drawn with replacement."""
+    """Return the 95 % interval of λ = Σ ed / Σ dd by the studentised bootstrap over runs.
+
+    The standard error of λ is √Σ (ed - λ dd)² / Σ dd.
+    """
     drawn = np.asarray(rng.integers(len(ed), size=(_RESAMPLES, len(ed))))
-    below = dd[drawn].sum(1)
-    ratios = ed[drawn].sum(1)[below > 0.0] / below[below > 0.0]
-    low, high = np.quantile(ratios, [0.025, 0.975])
+    index, error = _ratio(ed, dd)
+    resampled, errors = _ratio(ed[drawn], dd[drawn])
+    if not error > 1e-12:  # the predictor lies on the line through both references
+        return float(index), float(index)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        t = (resampled - index) / errors
+    low, high = index - error * np.quantile(t[np.isfinite(t)], [0.975, 0.025])
     return float(low), float(high)
+
+
+def _ratio(ed: FloatArray, dd: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return λ = Σ ed / Σ dd and its standard error; the last axis is the run."""
+    with np.errstate(divide="ignore", invalid="ignore"):  # no run of a sample may have dd > 0
+        index = ed.sum(-1) / dd.sum(-1)
+        return index, np.sqrt(((ed - index[..., None] * dd) ** 2).sum(-1)) / dd.sum(-1)
 
 
 def _reward_of_rule(world: World, modes: Any, uniforms: FloatArray) -> FloatArray:

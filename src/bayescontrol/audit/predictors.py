@@ -12,12 +12,14 @@ depend on the history only.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import reduce
 from typing import Any, Final, Protocol, TypeAlias
 
 import numpy as np
 
 from bayescontrol._arrays import AnyArray, FloatArray
-from bayescontrol.audit.transcript import Event, Transcript
+from bayescontrol._mode_queries import require_instance
+from bayescontrol.audit.transcript import Event, Transcript, feed
 from bayescontrol.audit.worlds import World
 from bayescontrol.errors import BayesControlError, MissingCapability
 from bayescontrol.rule import Rule
@@ -43,7 +45,13 @@ class Predictor(Protocol):
 
 
 class Batched:
-    """A predictor that answers many histories at once: `function(histories)`, a list of answers."""
+    """A predictor that answers many histories at once: `function(histories)`, a list of answers.
+
+    >>> from bayescontrol.audit import audit
+    >>> fair = Batched(lambda histories: [{"A": 0.5, "B": 0.5}] * len(histories))
+    >>> audit(fair, "two-hypotheses", runs=50).of("two-hypotheses", "forced").verdict
+    'neither'
+    """
 
     def __init__(self, function: Callable[[Histories], Sequence[Answer]]) -> None:
         self.function = function
@@ -58,6 +66,12 @@ class Stateful:
 
     `start` gets the name of the world. `advance` must return a new state and leave the old one as
     it was, because several histories may continue it.
+
+    >>> from bayescontrol.audit import Transcript, did
+    >>> predictor = Stateful(lambda world: 1, lambda n, event: n + 1,
+    ...                      lambda n: {"A": 1 / n, "B": 1 - 1 / n})
+    >>> predictor.answers([Transcript(), Transcript([did("A")])], "AB")
+    [{'A': 1.0, 'B': 0.0}, {'A': 0.5, 'B': 0.5}]
     """
 
     def __init__(
@@ -73,16 +87,16 @@ class Stateful:
     def answers(self, histories: Histories, symbols: Sequence[Any]) -> Sequence[Answer]:
         """Advance the states of shorter histories, and ask the states that are reached."""
         self._states = {history: self._state(history) for history in histories}
-        return [self.probabilities(state) for state in self._states.values()]
+        return [self.probabilities(self._states[history]) for history in histories]
 
     def _state(self, history: Transcript) -> Any:
-        """Return the state after a history."""
+        """Return the state after a history: one event after a known one, or from the start."""
         if history in self._states:
             return self._states[history]
-        if not history.events:
-            return self.start(history.world)
         before = Transcript(history.events[:-1], history.world)
-        return self.advance(self._state(before), history.events[-1])
+        if before in self._states:
+            return self.advance(self._states[before], history.events[-1])
+        return reduce(self.advance, history.events, self.start(history.world))
 
 
 class AgentPredictor(Stateful):
@@ -97,22 +111,21 @@ class AgentPredictor(Stateful):
     """
 
     def __init__(self, agent: Rule, world: World) -> None:
-        system = AgentSystem(agent)
+        first = AgentSystem(agent).start()  # raises an error if the agent holds modes
 
-        def advance(state: tuple[Any, Any], event: Event) -> tuple[Any, Any]:
-            s, a = state
-            if event.kind == "did":
-                return s, world.actions.index(event.symbol)
-            return system.advance(s, a, world.observations.index(event.symbol)), None
+        def advance(state: tuple[Rule, Any], event: Event) -> tuple[Rule, Any]:
+            learner, a = state[0].copy(), state[1]
+            numbered = world.number(event)
+            feed(learner, numbered, a)
+            return learner, None if event.kind == "saw" else numbered.symbol
 
-        def probabilities(state: tuple[Any, Any]) -> Answer:
-            s, a = state
+        def probabilities(state: tuple[Rule, Any]) -> Answer:
+            learner, a = state
             if a is None:
-                return {world.actions[b]: p for b, p in system.action_probabilities(s).items()}
-            outcomes = system.observation_probabilities(s, a)
-            return {world.observations[o]: p for o, p in outcomes.items()}
+                return {world.actions[b]: p for b, p in learner.action_probabilities().items()}
+            return {world.observations[o]: p for o, p in learner.predictive(a).items()}
 
-        super().__init__(lambda _: (system.start(), None), advance, probabilities)
+        super().__init__(lambda _: (first, None), advance, probabilities)
 
 
 class Classifier:
@@ -120,6 +133,14 @@ class Classifier:
 
     `encode(histories)` returns the array of features, a row for each history. Classes that cannot
     come next are dropped, and the probabilities of the others are divided by their sum.
+
+    >>> from bayescontrol.audit import Transcript
+    >>> class Model:
+    ...     classes_ = ("A", "B", "end")
+    ...     def predict_proba(self, features): return [[0.25, 0.25, 0.5]] * len(features)
+    >>> predictor = Classifier(Model(), lambda histories: [len(h) for h in histories])
+    >>> predictor.answers([Transcript()], "AB")
+    [{'A': 0.5, 'B': 0.5}]
     """
 
     def __init__(self, model: Any, encode: Callable[[Histories], AnyArray]) -> None:
@@ -131,7 +152,8 @@ class Classifier:
         columns = [classes.index(symbol) if symbol in classes else -1 for symbol in symbols]
         p = np.asarray(self.model.predict_proba(self.encode(histories)), np.float64)
         p = np.where(np.array(columns) >= 0, p[:, columns], 0.0)
-        rows = p / p.sum(axis=1, keepdims=True)
+        with np.errstate(invalid="ignore"):  # 0 / 0 if no class can come next: refused as NaN
+            rows = p / p.sum(axis=1, keepdims=True)
         return [dict(zip(symbols, row, strict=True)) for row in rows.tolist()]
 
 
@@ -141,11 +163,12 @@ def as_predictor(given: Any, world: World) -> Predictor:
         if world.name not in given:
             raise MissingCapability(f"there is no predictor for the world {world.name!r}")
         given = given[world.name]
+    require_instance(given, "the predictor")
     if hasattr(given, "answers"):
         predictor: Predictor = given
         return predictor
     function = getattr(given, "probabilities", given)
-    if not callable(function) or isinstance(function, type):
+    if not callable(function):
         raise MissingCapability(
             f"{given!r} is not a predictor: it needs probabilities(history), or must be a function "
             "of the history. Wrap an agent in AgentPredictor"

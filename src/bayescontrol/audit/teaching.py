@@ -30,6 +30,11 @@ class Lessons:
 
     `symbols[i]` are a_1, o_1, a_2, … of lesson i; `targets[i]` are the symbols to predict before
     each of them. They differ at the actions of counterfactual lessons.
+
+    >>> from bayescontrol.audit import WORLDS
+    >>> lessons = factual_lessons(WORLDS["liar"], 3, steps=2)
+    >>> len(lessons), lessons.symbols.shape, lessons.targets.shape
+    (3, (3, 4), (3, 4))
     """
 
     world: World
@@ -65,9 +70,15 @@ def counterfactual_lessons(
     """Return histories in which `actor` acts, with the advice of the expert as targets.
 
     The actor is a predictor, such as the learner itself; a fair coin by default.
+
+    >>> from bayescontrol.audit import WORLDS
+    >>> lessons = counterfactual_lessons(WORLDS["prize-or-frog"], 1000)
+    >>> (lessons.targets != lessons.symbols).any(axis=0)
+    array([ True, False,  True, False,  True, False,  True, False])
     """
     coin = dict.fromkeys(world.actions, 1.0 / len(world.actions))
-    return _lessons(world, count, steps, seed, as_predictor(actor or (lambda _: coin), world))
+    actor = (lambda _: coin) if actor is None else actor
+    return _lessons(world, count, steps, seed, as_predictor(actor, world))
 
 
 def _lessons(

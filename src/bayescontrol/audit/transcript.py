@@ -9,6 +9,7 @@ them as above; the observational one also takes the agent's own actions for evid
 """
 
 import json
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +18,7 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias, get_args
 from bayescontrol._support.files import write_file
 from bayescontrol.baselines.naive import NaiveMixture
 from bayescontrol.errors import BayesControlError
-from bayescontrol.rule import Rule
+from bayescontrol.rule import ControlRule, Rule
 
 Kind: TypeAlias = Literal["did", "saw", "shown"]
 _KINDS: Final = get_args(Kind)
@@ -28,25 +29,51 @@ class InvalidTranscript(BayesControlError, ValueError):
 
 
 class Event(NamedTuple):
-    """One event of a transcript: its kind, and the symbol that was written."""
+    """One event of a transcript: its kind, and the symbol that was written.
+
+    >>> Event("saw", 1).symbol
+    1
+    """
 
     kind: Kind
     symbol: Any
 
 
 def did(a: Any) -> Event:
-    """Return the event that the agent itself took action a."""
+    """Return the event that the agent itself took action a.
+
+    >>> did("left")
+    Event(kind='did', symbol='left')
+    """
     return Event("did", a)
 
 
 def saw(o: Any) -> Event:
-    """Return the event that the agent observed o."""
+    """Return the event that the agent observed o.
+
+    >>> saw("left")
+    Event(kind='saw', symbol='left')
+    """
     return Event("saw", o)
 
 
 def shown(a: Any) -> Event:
-    """Return the event that another agent took action a."""
+    """Return the event that another agent took action a.
+
+    >>> shown("left")
+    Event(kind='shown', symbol='left')
+    """
     return Event("shown", a)
+
+
+def feed(agent: Rule, event: Event, action: Any) -> None:
+    """Let an agent learn from an event; `action` is the action that a `saw` answers."""
+    if event.kind == "did":
+        agent.issue(event.symbol)
+    elif event.kind == "shown":
+        agent.witness(agent.x, event.symbol)
+    else:
+        agent.observe(action, event.symbol)
 
 
 class Replay(NamedTuple):
@@ -97,24 +124,19 @@ class Transcript:
         return Transcript((*self.events, *events), self.world)
 
     def replay(self, agent: Rule) -> Replay:
-        """Feed the events to copies of a `ControlRule`, as interventions and as evidence.
+        """Feed the events to copies of an agent, as interventions and as evidence.
 
         The modes of the agent need `action_probabilities`. An observation that every mode rules out
         raises the error of the belief.
         """
-        causal = agent.copy()
-        naive = NaiveMixture(agent.belief.copy(), agent.x, agent.advance)
+        belief, x, T = agent.belief, agent.x, agent.advance
+        agents = Replay(*(kind(belief.copy(), x, T) for kind in (ControlRule, NaiveMixture)))
         action = None
-        for kind, symbol in self.events:
-            for learner in (causal, naive):
-                if kind == "did":
-                    learner.issue(symbol)
-                elif kind == "shown":
-                    learner.witness(learner.x, symbol)
-                else:
-                    learner.observe(action, symbol)
-            action = symbol
-        return Replay(causal, naive)
+        for event in self.events:
+            for learner in agents:
+                feed(learner, event, action)
+            action = event.symbol
+        return agents
 
     def __len__(self) -> int:
         """The number of events."""
@@ -125,21 +147,44 @@ class Transcript:
 
 
 def write_transcripts(path: str | Path, transcripts: Iterable[Transcript]) -> Path:
-    """Write transcripts as JSON lines; symbols must be texts, numbers, booleans or None.
+    """Write transcripts as JSON lines; symbols must be texts, finite numbers, booleans or None.
 
     One line is `{"world": NAME, "events": [["did", a], ["saw", o], …]}`.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     path = write_transcripts(f"{folder}/t.jsonl", [Transcript([did("left")], "liar")])
+    ...     print(path.read_text("utf-8"), end="")
+    {"world": "liar", "events": [["did", "left"]]}
     """
-    lines = (json.dumps({"world": t.world, "events": t.events}) + "\n" for t in transcripts)
-    return write_file(Path(path), "".join(lines).encode())
+    return write_file(Path(path), "".join(map(_line, transcripts)).encode())
 
 
 def read_transcripts(path: str | Path) -> list[Transcript]:
-    """Read the transcripts that `write_transcripts` wrote; errors name the line."""
+    """Read the transcripts that `write_transcripts` wrote; errors name the line.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     print(*read_transcripts(write_transcripts(f"{folder}/t.jsonl", [Transcript([did(1)])])))
+    did 1
+    """
     return [
         _parse(line, f"line {number} of {path}")
-        for number, line in enumerate(Path(path).read_text("utf-8").splitlines(), 1)
+        for number, line in enumerate(Path(path).read_text("utf-8").split("\n"), 1)
         if line.strip()
     ]
+
+
+def _line(transcript: Transcript) -> str:
+    """Return the line of a transcript."""
+    for kind, symbol in transcript.events:
+        is_plain = isinstance(symbol, str | int | float | None)
+        if not is_plain or (isinstance(symbol, float) and not math.isfinite(symbol)):
+            raise InvalidTranscript(
+                f"{kind} {symbol!r} cannot be written as JSON: expected a text, a finite number, "
+                "a boolean or None"
+            )
+    return json.dumps({"world": transcript.world, "events": transcript.events}) + "\n"
 
 
 def _parse(line: str, where: str) -> Transcript:

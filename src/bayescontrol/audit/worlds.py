@@ -18,9 +18,9 @@ import numpy as np
 
 from bayescontrol._arrays import FloatArray, as_integer
 from bayescontrol._support.files import create_folder, write_file
-from bayescontrol.audit.transcript import Event, Transcript
+from bayescontrol.audit.transcript import Event, InvalidTranscript, Transcript
 from bayescontrol.baselines.bayes_optimal import BayesPlan
-from bayescontrol.errors import UnknownMode
+from bayescontrol.errors import InvalidTable, UnknownMode
 from bayescontrol.finite.tabular import Labels, TabularModes
 from bayescontrol.rule import Rule
 from bayescontrol.seeding import Stream
@@ -47,6 +47,19 @@ class World:
     reward: FloatArray | None = None
     steps: int = 8
 
+    def __post_init__(self) -> None:
+        if not (self.modes.policy[self.modes.prior > 0.0] > 0.0).all():
+            raise InvalidTable(
+                f"in the world {self.name!r} a mode never takes some action: after it the naive "
+                "mixture may have no posterior. Give every action a positive probability"
+            )
+        expected = self.modes.hypothesis.shape[2:]
+        if self.reward is not None and np.shape(self.reward) != expected:
+            raise InvalidTable(
+                f"the reward of the world {self.name!r} has shape {np.shape(self.reward)}: "
+                f"expected (actions, observations) = {expected}"
+            )
+
     @property
     def actions(self) -> tuple[str, ...]:
         """The actions, by number."""
@@ -63,8 +76,18 @@ class World:
 
     def numbered(self, transcript: Transcript) -> Transcript:
         """Return the transcript with numbers in place of symbols, as agents of the class use."""
-        symbols = {"did": self.actions, "shown": self.actions, "saw": self.observations}
-        return Transcript(Event(k, symbols[k].index(s)) for k, s in transcript.events)
+        return Transcript(self.number(event) for event in transcript.events)
+
+    def number(self, event: Event) -> Event:
+        """Return the event with the number of its symbol."""
+        is_action = event.kind != "saw"
+        symbols = self.actions if is_action else self.observations
+        if event.symbol not in symbols:
+            raise InvalidTranscript(
+                f"the world {self.name!r} has no {'action' if is_action else 'observation'} "
+                f"{event.symbol!r}: expected {', '.join(symbols)}"
+            )
+        return Event(event.kind, symbols.index(event.symbol))
 
     def values(self, steps: int) -> dict[str, float]:
         """Return the exact expected total reward of Bayes-optimal play and of the rule."""
@@ -150,6 +173,11 @@ def export_worlds(folder: str | Path) -> list[Path]:
     """Write every world as a JSON file, with a description of the files and a checker.
 
     The checker needs NumPy only: `python check_world.py *.json`.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     [path.name for path in export_worlds(folder)][-3:]
+    ['policy-diagram.json', 'README.md', 'check_world.py']
     """
     create_folder(Path(folder))
     paths = []
@@ -162,9 +190,11 @@ def export_worlds(folder: str | Path) -> list[Path]:
     return paths
 
 
-def find_worlds(names: "Sequence[str | World] | None") -> list[World]:
+def find_worlds(names: "str | World | Sequence[str | World] | None") -> list[World]:
     """Return worlds by name, or as they are; all worlds by default."""
     chosen = []
+    if isinstance(names, str | World):
+        names = [names]
     for name in WORLDS if names is None else names:
         if not isinstance(name, World) and name not in WORLDS:
             raise UnknownMode(f"there is no world {name!r}. There are: {', '.join(WORLDS)}")

@@ -25,15 +25,24 @@ def posteriors(world: Any, events: Any) -> Any:
     return v / v.sum(), w / w.sum(), x, a
 
 
+def near_one(total: float) -> bool:
+    """Whether probabilities with this sum are a distribution, up to the rounding of a network."""
+    return abs(total - 1.0) <= 1e-5
+
+
 def index(world: Any, lines: Any) -> float:
     """Return the delusion index of predictions."""
     above = below = 0.0
-    for line in lines:
+    for number, line in enumerate(lines, 1):
         v, w, x, a = posteriors(world, line["events"])
         tables = world["policy"] if a is None else np.array(world["hypothesis"])[:, :, a]
         p_int, p_obs = (u @ np.array(tables)[:, x] for u in (v, w))
         symbols = world["actions"] if a is None else world["observations"]
         q = np.array([line["probabilities"].get(s, 0.0) for s in symbols])
+        if not (set(line["probabilities"]) <= set(symbols) and min(q) >= 0 and near_one(q.sum())):
+            raise ValueError(
+                f"line {number}: {line['probabilities']} is not a distribution over {symbols}"
+            )
         above, below = above + (q - p_int) @ (p_obs - p_int), below + ((p_obs - p_int) ** 2).sum()
     return float(above / below)
 
