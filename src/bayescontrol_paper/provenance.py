@@ -139,7 +139,8 @@ def _index(predictor: Any, world: World, settings: Settings, rng: Stream) -> flo
 def _network_index(lessons: Lessons, settings: Settings, rng: Stream) -> float:
     """Train a neural network to predict every symbol of the lessons, and return its λ.
 
-    It has one hidden layer. The features of a history are one-hot codes of its symbols, zeros where it has none yet.
+    It has one hidden layer. The features of a history are one-hot codes of its symbols, zeros where
+    it has none yet.
     """
     # Imported here, because scikit-learn is optional; it depends on threadpoolctl.
     from sklearn.neural_network import MLPClassifier  # type: ignore[import-untyped]
@@ -369,7 +370,7 @@ def _index_table(settings: Settings, columns: Columns) -> claims.Rows:
         for k, kind in enumerate(TEACHING):
             cells = [claims.mean_with_error(columns["index"][:, w, k, j]) for j in chosen]
             trained = claims.without_nan(network[:, w, k])
-            cells.append(claims.mean_with_error(trained) if trained.size else "not trained")
+            cells.append(claims.format_mean(trained) if trained.size else "not trained")
             rows.append((name, kind, *cells))
     headers = (f"{counts[j]:,} lessons" for j in chosen)
     last = f"network, {settings.network_lessons:,} lessons"
@@ -421,16 +422,19 @@ def _provenance_figure(settings: Settings, columns: Columns) -> Figure:
     the observations; evidence moves it further. The examples are exact; "a chosen return" is the
     frozen lake. (b) A learner that imitates demonstrations as they are becomes the naive mixture.
     A learner that is taught what the expert would do in histories of somebody else becomes the
-    control rule. (c) A small neural network, if one was trained, comes close to both.
+    control rule.
 
-    {settings.runs} replicas, at most {settings.networks} with a network; bands and bars of two
-    standard errors
+    {settings.runs} replicas; bands and bars of two standard errors
     """
     panels = [_examples_panel(), _index_panel(settings, columns)]
     trained = claims.without_nan(columns["network"])
-    if trained.size:
-        panels.append(_network_panel(settings, trained))
-    return Figure(panels)
+    if not trained.size:
+        return Figure(panels)
+    panels.append(_network_panel(settings, trained))
+    more = (
+        f"(c) A small neural network comes close to both; replicas that train one: {len(trained)}."
+    )
+    return Figure(panels, more=more)
 
 
 def _examples_panel() -> Panel:

@@ -1,7 +1,7 @@
 """The experiment `provenance`: exact claims detect actions taken for evidence; its figure."""
 
 from collections.abc import Mapping
-from fractions import Fraction as F
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -35,15 +35,15 @@ def test_with_few_lessons_only_exact_claims_are_made_and_they_hold() -> None:
 @pytest.mark.parametrize(
     ("world", "events", "interventional", "observational"),
     [
-        ("two-hypotheses", [did("A"), saw("B")], F(280, 345), F(560, 1145)),
-        ("fire-engine", [shown("send")], F(95, 100), F(95, 100)),
-        ("fire-engine", [did("send")], F(1, 1000), F(95, 100)),
-        ("two-lights", [did("watch"), saw("on on")], F(1, 2), F(1, 2)),
-        ("two-lights", [did("set left"), saw("on on")], F(3, 5), F(12, 13)),
+        ("two-hypotheses", [did("A"), saw("B")], Fraction(280, 345), Fraction(560, 1145)),
+        ("fire-engine", [shown("send")], Fraction(95, 100), Fraction(95, 100)),
+        ("fire-engine", [did("send")], Fraction(1, 1000), Fraction(95, 100)),
+        ("two-lights", [did("watch"), saw("on on")], Fraction(1, 2), Fraction(1, 2)),
+        ("two-lights", [did("set left"), saw("on on")], Fraction(3, 5), Fraction(12, 13)),
     ],
 )
 def test_beliefs_after_a_symbol_depend_on_who_wrote_it(
-    world: str, events: list[Any], interventional: F, observational: F
+    world: str, events: list[Any], interventional: Fraction, observational: Fraction
 ) -> None:
     found = paper.first_mode(world, *events)
     assert found == pytest.approx((float(interventional), float(observational)), rel=1e-12)
