@@ -419,10 +419,10 @@ def _provenance_figure(settings: Settings, columns: Columns) -> Figure:
     """Who wrote it? Actions of one's own are no evidence
 
     (a) Belief in the first mode after a symbol of one's own. An intervention leaves the belief to
-    the observations; evidence moves it further. The examples are exact; "a chosen return" is the
-    frozen lake. (b) A learner that imitates demonstrations as they are becomes the naive mixture.
-    A learner that is taught what the expert would do in histories of somebody else becomes the
-    control rule.
+    the observations; taken for evidence, the symbol moves it, too. The examples are exact; "a
+    chosen return" is the frozen lake. (b) A learner that imitates demonstrations as they are
+    becomes the naive mixture. A learner that is taught what the expert would do in histories of
+    somebody else becomes the control rule.
 
     {settings.runs} replicas; bands and bars of two standard errors
     """

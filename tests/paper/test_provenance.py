@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 from tests.paper.cases import CASES, claims
 
-from bayescontrol import ControlRule, NaiveMixture
+from bayescontrol import ControlRule, NaiveMixture, Stream
 from bayescontrol.audit import WORLDS, did, saw, shown
+from bayescontrol.causal import Causal
 from bayescontrol.lab import Claim, Columns
 from bayescontrol_paper import provenance as paper
 
@@ -68,7 +69,7 @@ def test_a_causal_model_that_conditions_on_what_is_set_is_detected(
     def query(self: Any, *names: str, given: Any = None, do: Any = None) -> Any:
         return self.condition({**(given or {}), **(do or {})}).marginal(*names).as_dict()
 
-    monkeypatch.setattr(paper.Causal, "query", query)
+    monkeypatch.setattr(Causal, "query", query)
     found = exact_claims()
     for name in ("two-lights", "return-conditioning"):
         assert found[name].verdict == "fails"
@@ -83,7 +84,7 @@ def test_another_lake_breaks_the_claim_about_returns(monkeypatch: pytest.MonkeyP
 
 def test_the_simulated_ice_agrees_with_the_exact_numbers() -> None:
     """Five standard errors: false alarms below 1e-5. The seed is fixed."""
-    runs = np.array([paper._on_the_ice(paper.Stream(seed)) for seed in range(40)])
+    runs = np.array([paper._on_the_ice(Stream(seed)) for seed in range(40)])
     mean, error = runs.mean(0), runs.std(0, ddof=1) / np.sqrt(len(runs))
     exact = (*paper.conditioned(paper.ice()), paper.crossing_earns(paper.ice()))
     assert (np.abs(mean - exact) <= 5.0 * error + 1e-12).all()
