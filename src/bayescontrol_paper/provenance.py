@@ -491,7 +491,7 @@ def _network_panel(settings: Settings, trained: FloatArray) -> Panel:
     return Panel(
         f"(c) Neural network, {settings.network_lessons:,} lessons", "world",
         "index λ on own histories", series, _REFERENCES, xlim=(-0.6, len(BENCH) - 0.4),
-        ylim=_INDEX_LIMITS, xticks=[], words=words,
+        xticks=[], words=words,
     )  # fmt: skip
 
 
