@@ -74,6 +74,11 @@ class WorldAudit:
     falls short of the rule, with its standard error, None if nothing can be earned or a coin acts.
     `calibration` is the mean distance between the predicted probability of an observation and its
     frequency.
+
+    >>> from bayescontrol.audit import audit
+    >>> row = audit(lambda _: {"A": 0.5, "B": 0.5}, ["two-hypotheses"]).rows[0]
+    >>> row.world, row.histories, row.residual > 0.5, row.regret
+    ('two-hypotheses', 'written', True, None)
     """
 
     world: str

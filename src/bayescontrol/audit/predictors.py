@@ -45,7 +45,13 @@ class Predictor(Protocol):
 
 
 class Batched:
-    """A predictor that answers many histories at once: `function(histories)`, a list of answers."""
+    """A predictor that answers many histories at once: `function(histories)`, a list of answers.
+
+    >>> from bayescontrol.audit import audit
+    >>> coins = Batched(lambda histories: [{"A": 0.5, "B": 0.5} for _ in histories])
+    >>> audit(coins, ["two-hypotheses"]).of("two-hypotheses").verdict
+    'neither'
+    """
 
     def __init__(self, function: Callable[[Histories], Sequence[Answer]]) -> None:
         self.function = function
@@ -60,6 +66,17 @@ class Stateful:
 
     `start` gets the name of the world. `advance` must return a new state and leave the old one as
     it was, because several histories may continue it.
+
+    >>> from bayescontrol.audit import audit
+    >>> def probabilities(count):  # the state counts the letters A and B
+    ...     return {letter: count[letter] / sum(count.values()) for letter in "AB"}
+    >>> counter = Stateful(
+    ...     lambda world: {"A": 1, "B": 1},
+    ...     lambda count, event: count | {event.symbol: count[event.symbol] + 1},
+    ...     probabilities,
+    ... )
+    >>> audit(counter, ["two-hypotheses"]).of("two-hypotheses").index > 0.5
+    True
     """
 
     def __init__(
@@ -121,6 +138,15 @@ class Classifier:
 
     `encode(histories)` returns the array of features, a row for each history. Classes that cannot
     come next are dropped, and the probabilities of the others are divided by their sum.
+
+    >>> import numpy as np
+    >>> from sklearn.dummy import DummyClassifier
+    >>> from bayescontrol.audit import Transcript
+    >>> model = DummyClassifier().fit(np.zeros((4, 1)), ["left", "left", "right", "frog"])
+    >>> predictor = Classifier(model, lambda histories: np.zeros((len(histories), 1)))
+    >>> (answer,) = predictor.answers([Transcript()], ["left", "right"])
+    >>> round(answer["left"], 3)
+    0.667
     """
 
     def __init__(self, model: Any, encode: Callable[[Histories], AnyArray]) -> None:

@@ -30,6 +30,11 @@ class Lessons:
 
     `symbols[i]` are a_1, o_1, a_2, … of lesson i; `targets[i]` are the symbols to predict before
     each of them. They differ at the actions of counterfactual lessons.
+
+    >>> from bayescontrol.audit import WORLDS
+    >>> lessons = factual_lessons(WORLDS["prize-or-frog"], 100, steps=3)
+    >>> len(lessons), lessons.symbols.shape, bool((lessons.symbols == lessons.targets).all())
+    (100, (100, 6), True)
     """
 
     world: World
@@ -65,6 +70,12 @@ def counterfactual_lessons(
     """Return histories in which `actor` acts, with the advice of the expert as targets.
 
     The actor is a predictor, such as the learner itself; a fair coin by default.
+
+    >>> from bayescontrol.audit import WORLDS
+    >>> lessons = counterfactual_lessons(WORLDS["prize-or-frog"], 100, steps=3)
+    >>> differ = (lessons.symbols != lessons.targets).mean(0)  # where the coin was wrong
+    >>> bool((differ[::2] > 0.3).all()), bool((differ[1::2] == 0.0).all())
+    (True, True)
     """
     coin = dict.fromkeys(world.actions, 1.0 / len(world.actions))
     actor = (lambda _: coin) if actor is None else actor

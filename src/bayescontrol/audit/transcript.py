@@ -29,24 +29,40 @@ class InvalidTranscript(BayesControlError, ValueError):
 
 
 class Event(NamedTuple):
-    """One event of a transcript: its kind, and the symbol that was written."""
+    """One event of a transcript: its kind, and the symbol that was written.
+
+    >>> Event("did", "left") == did("left")
+    True
+    """
 
     kind: Kind
     symbol: Any
 
 
 def did(a: Any) -> Event:
-    """Return the event that the agent itself took action a."""
+    """Return the event that the agent itself took action a.
+
+    >>> did("left")
+    Event(kind='did', symbol='left')
+    """
     return Event("did", a)
 
 
 def saw(o: Any) -> Event:
-    """Return the event that the agent observed o."""
+    """Return the event that the agent observed o.
+
+    >>> saw("prize")
+    Event(kind='saw', symbol='prize')
+    """
     return Event("saw", o)
 
 
 def shown(a: Any) -> Event:
-    """Return the event that another agent took action a."""
+    """Return the event that another agent took action a.
+
+    >>> shown("left")
+    Event(kind='shown', symbol='left')
+    """
     return Event("shown", a)
 
 
@@ -134,12 +150,25 @@ def write_transcripts(path: str | Path, transcripts: Iterable[Transcript]) -> Pa
     """Write transcripts as JSON lines; symbols must be texts, finite numbers, booleans or None.
 
     One line is `{"world": NAME, "events": [["did", a], ["saw", o], …]}`.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = write_transcripts(Path(folder) / "log.jsonl", [Transcript([did(0), saw(1)])])
+    ...     print(path.read_text("utf-8").strip())
+    {"world": "", "events": [["did", 0], ["saw", 1]]}
     """
     return write_file(Path(path), "".join(map(_line, transcripts)).encode())
 
 
 def read_transcripts(path: str | Path) -> list[Transcript]:
-    """Read the transcripts that `write_transcripts` wrote; errors name the line."""
+    """Read the transcripts that `write_transcripts` wrote; errors name the line.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = write_transcripts(Path(folder) / "log.jsonl", [Transcript([did(0), saw(1)])])
+    ...     print(*read_transcripts(path))
+    did 0, saw 1
+    """
     return [
         _parse(line, f"line {number} of {path}")
         for number, line in enumerate(Path(path).read_text("utf-8").split("\n"), 1)

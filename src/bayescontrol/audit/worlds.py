@@ -173,6 +173,12 @@ def export_worlds(folder: str | Path) -> list[Path]:
     """Write every world as a JSON file, with a description of the files and a checker.
 
     The checker needs NumPy only: `python check_world.py *.json`.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     names = [path.name for path in export_worlds(folder)]
+    >>> names[0], names[-1]
+    ('fire-engine.json', 'check_world.py')
     """
     create_folder(Path(folder))
     paths = []
