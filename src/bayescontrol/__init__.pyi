@@ -2,15 +2,15 @@
 
 # isort: off
 from bayescontrol import (
-    alarms as alarms, bandits as bandits, bank as bank, baselines as baselines,
-    beliefs as beliefs, causal as causal, cli as cli, convergence as convergence,
-    durable as durable, entropy as entropy, errors as errors, finite as finite, gym as gym,
-    interaction as interaction, kernels as kernels, lab as lab, lqr as lqr, mdp as mdp,
-    metrics as metrics, modes as modes, offpolicy as offpolicy, plot as plot,
-    protocols as protocols, record as record, report as report, rule as rule,
-    schedules as schedules, seeding as seeding, serve as serve, simulators as simulators,
-    situations as situations, statistics as statistics, systems as systems,
-    testing as testing,
+    alarms as alarms, audit as audit, bandits as bandits, bank as bank,
+    baselines as baselines, beliefs as beliefs, causal as causal, cli as cli,
+    convergence as convergence, durable as durable, entropy as entropy, errors as errors,
+    finite as finite, gym as gym, interaction as interaction, kernels as kernels,
+    lab as lab, lqr as lqr, mdp as mdp, metrics as metrics, modes as modes,
+    offpolicy as offpolicy, plot as plot, protocols as protocols, record as record,
+    report as report, rule as rule, schedules as schedules, seeding as seeding,
+    serve as serve, simulators as simulators, situations as situations,
+    statistics as statistics, systems as systems, testing as testing,
 )  # fmt: skip
 from bayescontrol.bandits.families import *  # noqa: F403 - one name for each family
 from bayescontrol.bandits.contexts.problems import (
