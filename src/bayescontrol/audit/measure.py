@@ -24,7 +24,7 @@ from typing import Any, Final, Literal, TypeAlias, get_args
 
 import numpy as np
 
-from bayescontrol._arrays import FloatArray, as_integer
+from bayescontrol._arrays import FloatArray, IntArray, as_integer
 from bayescontrol.audit.histories import HistoryBatch, References, draw, true_modes
 from bayescontrol.audit.predictors import Predictor, as_predictor
 from bayescontrol.audit.worlds import World, find_worlds
@@ -154,7 +154,7 @@ class Audit:
 
 
 def audit(
-    predictor: Any,
+    predictor: object,
     worlds: str | World | Sequence[str | World] | None = None,
     *,
     steps: int | None = None,
@@ -276,7 +276,7 @@ def _ratio(ed: FloatArray, dd: FloatArray) -> tuple[FloatArray, FloatArray]:
         return index, np.sqrt(((ed - index[..., None] * dd) ** 2).sum(-1)) / dd.sum(-1)
 
 
-def _reward_of_rule(world: World, modes: Any, uniforms: FloatArray) -> FloatArray:
+def _reward_of_rule(world: World, modes: IntArray, uniforms: FloatArray) -> FloatArray:
     """Return the expected reward of the rule in each run, with the same true modes and numbers."""
     batch, earned = HistoryBatch(world, modes), np.zeros(len(modes))
     for act, observe in uniforms:

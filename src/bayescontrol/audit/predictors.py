@@ -19,14 +19,18 @@ import numpy as np
 
 from bayescontrol._arrays import AnyArray, FloatArray
 from bayescontrol._mode_queries import require_instance
-from bayescontrol.audit.transcript import Event, Transcript, feed
+from bayescontrol.audit.transcript import Event, Symbol, Transcript, feed
 from bayescontrol.audit.worlds import World
 from bayescontrol.errors import BayesControlError, MissingCapability
 from bayescontrol.rule import Rule
 from bayescontrol.systems import AgentSystem
 
-Answer: TypeAlias = Mapping[Any, float]
+Answer: TypeAlias = Mapping[Symbol, float]
+#: The state of a predictor.
+State: TypeAlias = Any
 Histories: TypeAlias = Sequence[Transcript]
+#: An agent, and its action if an observation comes next, else None.
+_AgentState: TypeAlias = tuple[Rule, Symbol]
 #: The probabilities of the next symbol sum to one within this, as those of a network do.
 TOLERANCE: Final = 1e-5
 
@@ -41,7 +45,7 @@ class Predictor(Protocol):
     `symbols` are those that can come next.
     """
 
-    def answers(self, histories: Histories, symbols: Sequence[Any], /) -> Sequence[Answer]: ...
+    def answers(self, histories: Histories, symbols: Sequence[Symbol], /) -> Sequence[Answer]: ...
 
 
 class Batched:
@@ -56,7 +60,7 @@ class Batched:
     def __init__(self, function: Callable[[Histories], Sequence[Answer]]) -> None:
         self.function = function
 
-    def answers(self, histories: Histories, symbols: Sequence[Any]) -> Sequence[Answer]:
+    def answers(self, histories: Histories, symbols: Sequence[Symbol]) -> Sequence[Answer]:
         """Return the answers of the function."""
         return self.function(histories)
 
@@ -76,20 +80,20 @@ class Stateful:
 
     def __init__(
         self,
-        start: Callable[[str], Any],
-        advance: Callable[[Any, Event], Any],
-        probabilities: Callable[[Any], Answer],
+        start: Callable[[str], State],
+        advance: Callable[[State, Event], State],
+        probabilities: Callable[[State], Answer],
     ) -> None:
         self.start, self.advance, self.probabilities = start, advance, probabilities
         # The states after the histories of the last call, from which those of the next one grow.
-        self._states: dict[Transcript, Any] = {}
+        self._states: dict[Transcript, State] = {}
 
-    def answers(self, histories: Histories, symbols: Sequence[Any]) -> Sequence[Answer]:
+    def answers(self, histories: Histories, symbols: Sequence[Symbol]) -> Sequence[Answer]:
         """Advance the states of shorter histories, and ask the states that are reached."""
         self._states = {history: self._state(history) for history in histories}
         return [self.probabilities(self._states[history]) for history in histories]
 
-    def _state(self, history: Transcript) -> Any:
+    def _state(self, history: Transcript) -> State:
         """Return the state after a history: one event after a known one, or from the start."""
         if history in self._states:
             return self._states[history]
@@ -113,13 +117,13 @@ class AgentPredictor(Stateful):
     def __init__(self, agent: Rule, world: World) -> None:
         first = AgentSystem(agent).start()  # raises an error if the agent holds modes
 
-        def advance(state: tuple[Rule, Any], event: Event) -> tuple[Rule, Any]:
+        def advance(state: _AgentState, event: Event) -> _AgentState:
             learner, a = state[0].copy(), state[1]
             numbered = world.number(event)
             feed(learner, numbered, a)
             return learner, None if event.kind == "saw" else numbered.symbol
 
-        def probabilities(state: tuple[Rule, Any]) -> Answer:
+        def probabilities(state: _AgentState) -> Answer:
             learner, a = state
             if a is None:
                 return {world.actions[b]: p for b, p in learner.action_probabilities().items()}
@@ -146,7 +150,7 @@ class Classifier:
     def __init__(self, model: Any, encode: Callable[[Histories], AnyArray]) -> None:
         self.model, self.encode = model, encode
 
-    def answers(self, histories: Histories, symbols: Sequence[Any]) -> Sequence[Answer]:
+    def answers(self, histories: Histories, symbols: Sequence[Symbol]) -> Sequence[Answer]:
         """Return the probabilities of the symbols that can come next."""
         classes = list(self.model.classes_)
         columns = [classes.index(symbol) if symbol in classes else -1 for symbol in symbols]
@@ -157,7 +161,7 @@ class Classifier:
         return [dict(zip(symbols, row, strict=True)) for row in rows.tolist()]
 
 
-def as_predictor(given: Any, world: World) -> Predictor:
+def as_predictor(given: object, world: World) -> Predictor:
     """Return a predictor for one world; a mapping has one for each name of a world."""
     if isinstance(given, Mapping):
         if world.name not in given:
@@ -176,7 +180,7 @@ def as_predictor(given: Any, world: World) -> Predictor:
     return Batched(lambda histories: [function(history) for history in histories])
 
 
-def predict(predictor: Predictor, histories: Histories, symbols: Sequence[Any]) -> FloatArray:
+def predict(predictor: Predictor, histories: Histories, symbols: Sequence[Symbol]) -> FloatArray:
     """Return q[i, s] = P(symbol s | history i); raise PredictorFailed, naming a history.
 
     If the predictor fails for many histories at once, they are tried one by one to find the first.
@@ -197,7 +201,7 @@ def predict(predictor: Predictor, histories: Histories, symbols: Sequence[Any]) 
     ) from (None if is_answer else failure)
 
 
-def _ask(predictor: Predictor, histories: Histories, symbols: Sequence[Any]) -> FloatArray:
+def _ask(predictor: Predictor, histories: Histories, symbols: Sequence[Symbol]) -> FloatArray:
     """Return the probabilities of the next symbols; raise `_Invalid` if an answer is not valid."""
     answers = list(predictor.answers(histories, symbols))
     if len(answers) != len(histories):
@@ -209,7 +213,7 @@ class _Invalid(ValueError):
     """An answer is not a distribution."""
 
 
-def _row(answer: Answer, symbols: Sequence[Any]) -> list[float]:
+def _row(answer: Answer, symbols: Sequence[Symbol]) -> list[float]:
     """Return the probabilities of the symbols; raise `_Invalid` unless they are a distribution."""
     if not isinstance(answer, Mapping):
         raise _Invalid(f"it returned {answer!r}, expected {{symbol: probability}}")

@@ -12,7 +12,6 @@ their own targets in both kinds.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -65,7 +64,7 @@ def factual_lessons(world: World, count: int, *, steps: int = 4, seed: SeedLike 
 
 
 def counterfactual_lessons(
-    world: World, count: int, *, steps: int = 4, seed: SeedLike = 0, actor: Any = None
+    world: World, count: int, *, steps: int = 4, seed: SeedLike = 0, actor: object = None
 ) -> Lessons:
     """Return histories in which `actor` acts, with the advice of the expert as targets.
 

@@ -20,6 +20,8 @@ from bayescontrol.baselines.naive import NaiveMixture
 from bayescontrol.errors import BayesControlError
 from bayescontrol.rule import ControlRule, Rule
 
+#: An action or an observation.
+Symbol: TypeAlias = Any
 Kind: TypeAlias = Literal["did", "saw", "shown"]
 _KINDS: Final = get_args(Kind)
 
@@ -36,10 +38,10 @@ class Event(NamedTuple):
     """
 
     kind: Kind
-    symbol: Any
+    symbol: Symbol
 
 
-def did(a: Any) -> Event:
+def did(a: Symbol) -> Event:
     """Return the event that the agent itself took action a.
 
     >>> did("left")
@@ -48,7 +50,7 @@ def did(a: Any) -> Event:
     return Event("did", a)
 
 
-def saw(o: Any) -> Event:
+def saw(o: Symbol) -> Event:
     """Return the event that the agent observed o.
 
     >>> saw("left")
@@ -57,7 +59,7 @@ def saw(o: Any) -> Event:
     return Event("saw", o)
 
 
-def shown(a: Any) -> Event:
+def shown(a: Symbol) -> Event:
     """Return the event that another agent took action a.
 
     >>> shown("left")
@@ -66,7 +68,7 @@ def shown(a: Any) -> Event:
     return Event("shown", a)
 
 
-def feed(agent: Rule, event: Event, action: Any) -> None:
+def feed(agent: Rule, event: Event, action: Symbol) -> None:
     """Let an agent learn from an event; `action` is the action that a `saw` answers."""
     if event.kind == "did":
         agent.issue(event.symbol)
@@ -115,7 +117,7 @@ class Transcript:
             after_action = kind != "saw"
 
     @property
-    def symbols(self) -> tuple[Any, ...]:
+    def symbols(self) -> tuple[Symbol, ...]:
         """The symbols alone: a_1, o_1, a_2, …"""
         return tuple(event.symbol for event in self.events)
 
@@ -191,7 +193,7 @@ def _parse(line: str, where: str) -> Transcript:
     """Return the transcript of one line."""
     try:
         content = json.loads(line)
-        events: Sequence[Any] = content["events"]
+        events: Sequence[tuple[Kind, Symbol]] = content["events"]
         return Transcript((Event(kind, symbol) for kind, symbol in events), content["world"])
     except (TypeError, ValueError, KeyError) as error:  # InvalidTranscript is a ValueError
         raise InvalidTranscript(f"{where} is not a transcript: {error}") from error

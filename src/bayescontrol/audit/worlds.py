@@ -101,7 +101,7 @@ class World:
 
     def _rule_value(self, steps: int) -> float:
         """Return the expected total reward of the rule, by recursion over beliefs."""
-        solved: dict[tuple[Any, ...], float] = {}
+        solved: dict[tuple[float, ...], float] = {}
 
         def value(n: int, x: int, v: FloatArray) -> float:
             key = (n, x, *np.round(v, 12).tolist())

@@ -3,7 +3,6 @@
 import sys
 from contextlib import redirect_stdout
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -92,7 +91,7 @@ def audit(
     print_report_path(build.write_charts(title, summary, audits.charts(result), content, out))
 
 
-def _load(name: str) -> Any:
+def _load(name: str) -> object:
     """Return the attribute of a file; raise UsageError if it is not there."""
     path, attribute = split_name(name)
     if path is None:

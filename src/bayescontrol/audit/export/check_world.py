@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 
-def posteriors(world: Any, events: Any) -> Any:
+def posteriors(world: Any, events: Any) -> tuple[Any, ...]:
     """Return the posteriors with actions as interventions and as evidence, x, and the last a."""
     v = w = np.array(world["prior"])
     x, a = world["start"], None
