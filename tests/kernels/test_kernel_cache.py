@@ -4,6 +4,7 @@ Numba unpickles the files of its cache. Each planted index below creates a file 
 unpickled, as an attacker's index could run a program.
 """
 
+import gc
 import os
 import pickle
 import shutil
@@ -11,6 +12,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -246,6 +248,24 @@ def test_a_kernel_gives_the_same_result_inside_another_kernel() -> None:
         assert isinstance(version.library, _jit._InnerLibrary)
     for name in ("_optimize_final_module", "_finalize_final_module", "_finalize_dynamic_globals"):
         assert hasattr(_jit._InnerLibrary.__base__, name)
+    assert hasattr(type(exp._compiler), "_customize_flags")
+
+
+@pytest.mark.parametrize("is_enabled", [True, False])
+def test_the_garbage_collector_is_paused_only_while_a_kernel_compiles(is_enabled: bool) -> None:
+    listener, kernel = _jit._CompileListener(), SimpleNamespace(py_func=elementary.exp.py_func)  # type: ignore[attr-defined]
+    compilation: Any = SimpleNamespace(data={"dispatcher": kernel})
+    inner: Any = SimpleNamespace(data={"dispatcher": SimpleNamespace(py_func=kernel.py_func)})
+    (gc.enable if is_enabled else gc.disable)()
+    try:
+        listener.on_start(compilation)
+        listener.on_start(inner)
+        listener.on_end(inner)
+        assert not gc.isenabled()
+        listener.on_end(compilation)
+        assert gc.isenabled() == is_enabled
+    finally:
+        gc.enable()
 
 
 def test_warming_up_runs_every_group_of_kernels() -> None:
