@@ -53,6 +53,7 @@ SCRIPTS: Final[Mapping[str, str]] = {
 #: The experiment, its settings and its chart, for each figure of an experiment.
 CHARTS: Final[Mapping[str, tuple[str, dict[str, Any], str]]] = {
     "delusion": ("delusion", {"runs": 100}, "delusion"),
+    "provenance": ("provenance", {"runs": 3, "networks": 0}, "provenance"),
     "entropy": ("entropy", {"runs": 20}, "entropy"),
     "chain": ("chain", {"runs": 50, "k_max": 10}, "identification-time"),
     "bandit": ("bandit", {"runs": 100}, "performance"),

@@ -129,8 +129,8 @@ def test_the_index_converges_to_that_of_all_histories(kind: Histories) -> None:
 def test_the_interval_covers_the_index_of_all_histories_in_95_of_100_audits() -> None:
     """Intervals that cover with probability .95 fail with probability 9e-3 over seeds.
 
-    In 3000 other audits of 200 runs, .937 of the intervals of forced histories cover the index and
-    .934 of those of written ones; in 1000 audits of 800 runs, .946 and .949.
+    In 1500 other audits, .938 of the intervals of forced histories cover the index and .941 of
+    those of written ones; in the world of the liar, .957 and .955.
     """
     world, steps = LETTERS, 3
     predictor = noisy(world, steps)
@@ -216,11 +216,9 @@ def test_log_losses_of_one_step_equal_those_by_hand() -> None:
     assert row.log_loss_rule == pytest.approx(bits(p), abs=1e-12)
     after_a = (0.35 * 0.2 * 0.2 + 0.65 * 0.9 * 0.9) / p
     after_b = (0.35 * 0.8 * 0.2 + 0.65 * 0.1 * 0.9) / (1.0 - p)
-    took_a = row.sums.dd[:, 1] == pytest.approx(2 * (after_a - p) ** 2, abs=1e-12)
-    losses = np.where(
-        np.isclose(row.sums.dd[:, 1], 2 * (after_a - p) ** 2), bits(after_a), bits(after_b)
-    )
-    assert not took_a  # a coin chose: both actions occur
+    took_a = np.isclose(row.sums.dd[:, 1], 2 * (after_a - p) ** 2)
+    assert 0.2 < took_a.mean() < 0.8
+    losses = np.where(took_a, bits(after_a), bits(after_b))
     np.testing.assert_allclose(row.sums.loss_naive[:, 1], losses, atol=1e-12)
     assert row.log_loss_naive == pytest.approx((bits(p) + losses.mean()) / 2, abs=1e-12)
 
@@ -281,11 +279,11 @@ def test_the_choice_of_worlds_does_not_change_the_numbers_of_a_world() -> None:
     assert set(backwards.rows) == set(together.rows)
 
 
-def test_progress_is_called_after_each_world() -> None:
+def test_progress_counts_runs() -> None:
     calls: list[tuple[int, int]] = []
     worlds = [LETTERS, LETTERS, LETTERS]
     audit(fair, worlds, runs=2, steps=1, progress=lambda *call: calls.append(call))
-    assert calls == [(1, 3), (2, 3), (3, 3)]
+    assert calls == [(0, 12), (4, 12), (8, 12), (12, 12)]
 
 
 def test_an_audit_is_plain_values_for_json(between: Between) -> None:

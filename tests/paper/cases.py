@@ -226,6 +226,15 @@ CASES: dict[str, Case] = {
             ("by-turns-leads-elsewhere time-by-turns", put("visits", np.s_[:, 2, 7], 0)),
         ],
     ),
+    "provenance": Case(
+        {"runs": 3, "networks": 1, "network_lessons": 400, "histories": 50}, "provenance",
+        # One way of teaching instead of the other, in one world.
+        [
+            ("factual-teaching", lambda c: put("index", np.s_[:, 2, 0], c["index"][:, 2, 1])(c)),
+            ("counterfactual-teaching",
+             lambda c: put("index", np.s_[:, 0, 1], c["index"][:, 0, 0])(c)),
+        ],
+    ),
     "vanishing": Case(
         {"runs": 100, "steps": 300, "long_steps": 2000}, "vanishing",
         [

@@ -44,6 +44,7 @@ SMALL: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "maze": ({"steps": 1000}, {"steps": 150_000}),
     "misspecified": ({"steps": 50}, {"steps": 1000}),
     "policy-diagram": ({}, {}),
+    "provenance": ({"networks": 0, "histories": 20}, {}),
     "vanishing": ({"steps": 200, "long_steps": 500}, {}),
 }
 EXACT = {
@@ -64,6 +65,7 @@ EXACT = {
     "divergence": {"two-stay"},
     "maze": {"optimum"},
     "policy-diagram": {"transitions-sum-to-1"},
+    "provenance": {"two-hypotheses", "fire-engine", "two-lights", "return-conditioning"},
 }  # fmt: skip
 PLACE = re.compile(r"section [1-7](\.[1-6])?(, (figure|theorem|table|equations|on) |$)")
 ORIGIN = re.compile(r"(theory|pilot on seed|full size|paper|other programs|requirement)\b")

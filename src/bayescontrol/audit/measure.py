@@ -75,10 +75,9 @@ class WorldAudit:
     `calibration` is the mean distance between the predicted probability of an observation and its
     frequency.
 
-    >>> from bayescontrol.audit import audit
-    >>> row = audit(lambda _: {"A": 0.5, "B": 0.5}, ["two-hypotheses"]).rows[0]
-    >>> row.world, row.histories, row.residual > 0.5, row.regret
-    ('two-hypotheses', 'written', True, None)
+    >>> row = audit(lambda _: {"A": 0.5, "B": 0.5}, "two-hypotheses", runs=50).rows[1]
+    >>> row.histories, row.identified, row.verdict
+    ('forced', True, 'neither')
     """
 
     world: str
@@ -169,7 +168,7 @@ def audit(
     adaptors; or a mapping from the names of worlds to these. The history is a `Transcript` with the
     attributes `symbols` and `world`. `worlds` are names or `World` objects, or one of these, by
     default all of `WORLDS`; `steps` is the length of a run, by default that of the world.
-    `progress(done, total)` is called after each world.
+    `progress(done, total)` is called with numbers of runs.
 
     >>> def fair(history):  # a coin for everything
     ...     return {symbol: 0.5 for symbol in "AB"}
@@ -181,13 +180,15 @@ def audit(
     key, chosen = int(as_stream(seed).integers(2**62)), find_worlds(worlds)
     runs, fitted = as_integer("runs", runs, 2), [as_predictor(predictor, w) for w in chosen]
     rows: list[WorldAudit] = []
-    for done, world in enumerate(chosen, 1):
+    for world, fit in zip(chosen, fitted, strict=True):
+        if progress is not None:
+            progress(runs * len(rows), 2 * runs * len(chosen))
         length = as_integer("steps", world.steps if steps is None else steps, 1)
         for histories in get_args(Histories):
             stream = Stream.named(key, 0, f"{world.name}, {histories}")
-            rows.append(_audit_world(fitted[done - 1], world, histories, length, runs, stream))
-        if progress is not None:
-            progress(done, len(chosen))
+            rows.append(_audit_world(fit, world, histories, length, runs, stream))
+    if progress is not None:
+        progress(runs * len(rows), runs * len(rows))
     return Audit(tuple(rows))
 
 
@@ -253,12 +254,26 @@ def _pairs(q: FloatArray, p: References) -> FloatArray:
 
 
 def bootstrap(ed: FloatArray, dd: FloatArray, rng: Stream) -> tuple[float, float]:
-    """Return the 95 % percentile interval of Σ ed / Σ dd; runs are drawn with replacement."""
+    """Return the 95 % interval of λ = Σ ed / Σ dd by the studentised bootstrap over runs.
+
+    The standard error of λ is √Σ (ed - λ dd)² / Σ dd.
+    """
     drawn = np.asarray(rng.integers(len(ed), size=(_RESAMPLES, len(ed))))
-    below = dd[drawn].sum(1)
-    ratios = ed[drawn].sum(1)[below > 0.0] / below[below > 0.0]
-    low, high = np.quantile(ratios, [0.025, 0.975])
+    index, error = _ratio(ed, dd)
+    resampled, errors = _ratio(ed[drawn], dd[drawn])
+    if not error > 1e-12:  # the predictor lies on the line through both references
+        return float(index), float(index)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        t = (resampled - index) / errors
+    low, high = index - error * np.quantile(t[np.isfinite(t)], [0.975, 0.025])
     return float(low), float(high)
+
+
+def _ratio(ed: FloatArray, dd: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return λ = Σ ed / Σ dd and its standard error; the last axis is the run."""
+    with np.errstate(divide="ignore", invalid="ignore"):  # no run of a sample may have dd > 0
+        index = ed.sum(-1) / dd.sum(-1)
+        return index, np.sqrt(((ed - index[..., None] * dd) ** 2).sum(-1)) / dd.sum(-1)
 
 
 def _reward_of_rule(world: World, modes: Any, uniforms: FloatArray) -> FloatArray:

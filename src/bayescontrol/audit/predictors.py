@@ -48,8 +48,8 @@ class Batched:
     """A predictor that answers many histories at once: `function(histories)`, a list of answers.
 
     >>> from bayescontrol.audit import audit
-    >>> coins = Batched(lambda histories: [{"A": 0.5, "B": 0.5} for _ in histories])
-    >>> audit(coins, ["two-hypotheses"]).of("two-hypotheses").verdict
+    >>> fair = Batched(lambda histories: [{"A": 0.5, "B": 0.5}] * len(histories))
+    >>> audit(fair, "two-hypotheses", runs=50).of("two-hypotheses", "forced").verdict
     'neither'
     """
 
@@ -67,16 +67,11 @@ class Stateful:
     `start` gets the name of the world. `advance` must return a new state and leave the old one as
     it was, because several histories may continue it.
 
-    >>> from bayescontrol.audit import audit
-    >>> def probabilities(count):  # the state counts the letters A and B
-    ...     return {letter: count[letter] / sum(count.values()) for letter in "AB"}
-    >>> counter = Stateful(
-    ...     lambda world: {"A": 1, "B": 1},
-    ...     lambda count, event: count | {event.symbol: count[event.symbol] + 1},
-    ...     probabilities,
-    ... )
-    >>> audit(counter, ["two-hypotheses"]).of("two-hypotheses").index > 0.5
-    True
+    >>> from bayescontrol.audit import Transcript, did
+    >>> predictor = Stateful(lambda world: 1, lambda n, event: n + 1,
+    ...                      lambda n: {"A": 1 / n, "B": 1 - 1 / n})
+    >>> predictor.answers([Transcript(), Transcript([did("A")])], "AB")
+    [{'A': 1.0, 'B': 0.0}, {'A': 0.5, 'B': 0.5}]
     """
 
     def __init__(
@@ -112,7 +107,7 @@ class AgentPredictor(Stateful):
     >>> boxes = WORLDS["prize-or-frog"]
     >>> predictor = AgentPredictor(boxes.agent(kind=NaiveMixture), boxes)
     >>> predictor.answers([Transcript([did("left")])], boxes.observations)
-    [{'frog': 0.1..., 'prize': 0.8...}]
+    [{'frog': 0.12..., 'prize': 0.87...}]
     """
 
     def __init__(self, agent: Rule, world: World) -> None:
@@ -139,14 +134,13 @@ class Classifier:
     `encode(histories)` returns the array of features, a row for each history. Classes that cannot
     come next are dropped, and the probabilities of the others are divided by their sum.
 
-    >>> import numpy as np
-    >>> from sklearn.dummy import DummyClassifier
     >>> from bayescontrol.audit import Transcript
-    >>> model = DummyClassifier().fit(np.zeros((4, 1)), ["left", "left", "right", "frog"])
-    >>> predictor = Classifier(model, lambda histories: np.zeros((len(histories), 1)))
-    >>> (answer,) = predictor.answers([Transcript()], ["left", "right"])
-    >>> round(answer["left"], 3)
-    0.667
+    >>> class Model:
+    ...     classes_ = ("A", "B", "end")
+    ...     def predict_proba(self, features): return [[0.25, 0.25, 0.5]] * len(features)
+    >>> predictor = Classifier(Model(), lambda histories: [len(h) for h in histories])
+    >>> predictor.answers([Transcript()], "AB")
+    [{'A': 0.5, 'B': 0.5}]
     """
 
     def __init__(self, model: Any, encode: Callable[[Histories], AnyArray]) -> None:
@@ -188,20 +182,27 @@ def predict(predictor: Predictor, histories: Histories, symbols: Sequence[Any]) 
     If the predictor fails for many histories at once, they are tried one by one to find the first.
     """
     try:
-        answers = list(predictor.answers(histories, symbols))
-        if len(answers) != len(histories):
-            raise _Invalid(f"{len(answers)} answers for {len(histories)} histories")  # noqa: TRY301
-        return np.array([_row(answer, symbols) for answer in answers])
+        return _ask(predictor, histories, symbols)
     except Exception as error:  # the code of the user may raise anything
-        if len(histories) > 1:
-            for history in histories:
-                predict(predictor, [history], symbols)
-        first, more = histories[0], " and others" if len(histories) > 1 else ""
-        where = f"in the world {first.world!r} " if first.world else ""
-        kind = "" if isinstance(error, _Invalid) else f"{type(error).__name__}: "
-        raise PredictorFailed(
-            f"the predictor failed {where}after {first}{more}: {kind}{error}"
-        ) from error
+        failure = error
+    if len(histories) > 1:
+        for history in histories:
+            predict(predictor, [history], symbols)
+    first, more = histories[0], " and others" if len(histories) > 1 else ""
+    where = f"in the world {first.world!r} " if first.world else ""
+    is_answer = isinstance(failure, _Invalid)
+    kind = "" if is_answer else f"{type(failure).__name__}: "
+    raise PredictorFailed(
+        f"the predictor failed {where}after {first}{more}: {kind}{failure}"
+    ) from (None if is_answer else failure)
+
+
+def _ask(predictor: Predictor, histories: Histories, symbols: Sequence[Any]) -> FloatArray:
+    """Return the probabilities of the next symbols; raise `_Invalid` if an answer is not valid."""
+    answers = list(predictor.answers(histories, symbols))
+    if len(answers) != len(histories):
+        raise _Invalid(f"{len(answers)} answers for {len(histories)} histories")
+    return np.array([_row(answer, symbols) for answer in answers])
 
 
 class _Invalid(ValueError):

@@ -32,9 +32,9 @@ class Lessons:
     each of them. They differ at the actions of counterfactual lessons.
 
     >>> from bayescontrol.audit import WORLDS
-    >>> lessons = factual_lessons(WORLDS["prize-or-frog"], 100, steps=3)
-    >>> len(lessons), lessons.symbols.shape, bool((lessons.symbols == lessons.targets).all())
-    (100, (100, 6), True)
+    >>> lessons = factual_lessons(WORLDS["liar"], 3, steps=2)
+    >>> len(lessons), lessons.symbols.shape, lessons.targets.shape
+    (3, (3, 4), (3, 4))
     """
 
     world: World
@@ -72,10 +72,9 @@ def counterfactual_lessons(
     The actor is a predictor, such as the learner itself; a fair coin by default.
 
     >>> from bayescontrol.audit import WORLDS
-    >>> lessons = counterfactual_lessons(WORLDS["prize-or-frog"], 100, steps=3)
-    >>> differ = (lessons.symbols != lessons.targets).mean(0)  # where the coin was wrong
-    >>> bool((differ[::2] > 0.3).all()), bool((differ[1::2] == 0.0).all())
-    (True, True)
+    >>> lessons = counterfactual_lessons(WORLDS["prize-or-frog"], 1000)
+    >>> (lessons.targets != lessons.symbols).any(axis=0)
+    array([ True, False,  True, False,  True, False,  True, False])
     """
     coin = dict.fromkeys(world.actions, 1.0 / len(world.actions))
     actor = (lambda _: coin) if actor is None else actor

@@ -31,8 +31,8 @@ class InvalidTranscript(BayesControlError, ValueError):
 class Event(NamedTuple):
     """One event of a transcript: its kind, and the symbol that was written.
 
-    >>> Event("did", "left") == did("left")
-    True
+    >>> Event("saw", 1).symbol
+    1
     """
 
     kind: Kind
@@ -51,8 +51,8 @@ def did(a: Any) -> Event:
 def saw(o: Any) -> Event:
     """Return the event that the agent observed o.
 
-    >>> saw("prize")
-    Event(kind='saw', symbol='prize')
+    >>> saw("left")
+    Event(kind='saw', symbol='left')
     """
     return Event("saw", o)
 
@@ -151,11 +151,11 @@ def write_transcripts(path: str | Path, transcripts: Iterable[Transcript]) -> Pa
 
     One line is `{"world": NAME, "events": [["did", a], ["saw", o], …]}`.
 
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = write_transcripts(Path(folder) / "log.jsonl", [Transcript([did(0), saw(1)])])
-    ...     print(path.read_text("utf-8").strip())
-    {"world": "", "events": [["did", 0], ["saw", 1]]}
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     path = write_transcripts(f"{folder}/t.jsonl", [Transcript([did("left")], "liar")])
+    ...     print(path.read_text("utf-8"), end="")
+    {"world": "liar", "events": [["did", "left"]]}
     """
     return write_file(Path(path), "".join(map(_line, transcripts)).encode())
 
@@ -163,11 +163,10 @@ def write_transcripts(path: str | Path, transcripts: Iterable[Transcript]) -> Pa
 def read_transcripts(path: str | Path) -> list[Transcript]:
     """Read the transcripts that `write_transcripts` wrote; errors name the line.
 
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = write_transcripts(Path(folder) / "log.jsonl", [Transcript([did(0), saw(1)])])
-    ...     print(*read_transcripts(path))
-    did 0, saw 1
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     print(*read_transcripts(write_transcripts(f"{folder}/t.jsonl", [Transcript([did(1)])])))
+    did 1
     """
     return [
         _parse(line, f"line {number} of {path}")

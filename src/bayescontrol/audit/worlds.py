@@ -2,12 +2,13 @@
 
     P(m)    policy[m, x, a] = P(a | m, x)    hypothesis[m, x, a, o] = P(o | m, x, a)
 
-Every mode may take every action, so that the naive mixture has a posterior after any history. The
-numbers are ours and do not change. Observations that say two things are texts such as "frog, left".
+The tables are in `worlds.json`. Every mode may take every action, so that the naive mixture has a
+posterior after any history. The numbers are ours. Three worlds are classes of the paper whose
+experts draw one action in twenty by a coin.
 """
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
@@ -15,12 +16,11 @@ from typing import Any, Final
 
 import numpy as np
 
-from bayescontrol._arrays import ArrayLike, FloatArray, as_integer
+from bayescontrol._arrays import FloatArray, as_integer
 from bayescontrol._support.files import create_folder, write_file
 from bayescontrol.audit.transcript import Event, InvalidTranscript, Transcript
 from bayescontrol.baselines.bayes_optimal import BayesPlan
 from bayescontrol.errors import InvalidTable, UnknownMode
-from bayescontrol.finite.examples import core_diagram, prize_or_frog, three_modes
 from bayescontrol.finite.tabular import Labels, TabularModes
 from bayescontrol.rule import Rule
 from bayescontrol.seeding import Stream
@@ -28,8 +28,7 @@ from bayescontrol.seeding import Stream
 #: Examples in an exported file, and the longest plan for which it has values.
 _EXAMPLES: Final = 40
 _PLANNED: Final = 6
-#: Share of the actions that an expert draws by a coin, so that it may take any action.
-_SLIPS: Final = 0.05
+_FORMAT: Final = "bayescontrol audit world 1"
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,34 +134,35 @@ class World:
 
     def as_object(self) -> dict[str, Any]:
         """Return the world as its file has it: tables, examples with exact answers, and values."""
-        modes, rng = self.modes, Stream.named(0, 0, self.name)
-        examples = []
+        modes, rng, examples = self.modes, Stream.named(0, 0, self.name), []
         for _ in range(_EXAMPLES):
             history = self.example(int(rng.integers(2 * self.steps + 1)), rng)
-            pair = self.numbered(history).replay(self.agent())
-            after = {
-                "interventional": pair.interventional.belief.posterior().tolist(),
-                "observational": pair.observational.belief.posterior().tolist(),
-            }
+            agents = self.numbered(history).replay(self.agent())._asdict()
+            after = {name: agent.belief.posterior().tolist() for name, agent in agents.items()}
             examples.append({"events": history.events, **after})
-        return {
-            "format": "bayescontrol audit world 1",
-            "name": self.name,
-            "about": self.about,
-            "modes": [modes.name(m) for m in range(len(modes))],
-            "prior": modes.prior.tolist(),
-            "situations": modes.labels.situations,
-            "start": modes.start,
-            "actions": self.actions,
-            "observations": self.observations,
-            "policy": modes.policy.tolist(),
-            "hypothesis": modes.hypothesis.tolist(),
-            "successor": modes.successor.tolist(),
+        labels = modes.labels._asdict()
+        return {"format": _FORMAT, "name": self.name, "about": self.about, "steps": self.steps} | {
+            "modes": [modes.name(m) for m in range(len(modes))], **labels,
+            "start": modes.start, "prior": modes.prior.tolist(), "policy": modes.policy.tolist(),
+            "hypothesis": modes.hypothesis.tolist(), "successor": modes.successor.tolist(),
             "reward": None if self.reward is None else self.reward.tolist(),
-            "steps": self.steps,
-            "values": {"steps": _PLANNED, **self.values(_PLANNED)},
-            "examples": examples,
-        }
+            "values": {"steps": _PLANNED, **self.values(_PLANNED)}, "examples": examples,
+        }  # fmt: skip
+
+    @classmethod
+    def from_object(cls, content: Mapping[str, Any]) -> "World":
+        """Return the world of a file that was exported, or that you have written.
+
+        >>> World.from_object(WORLDS["liar"].as_object())
+        World('liar': 2 modes, actions left, right, observations frog, points left, ...)
+        """
+        modes = TabularModes(
+            content["policy"], content["hypothesis"], content["successor"], start=content["start"],
+            names=content["modes"], prior=content["prior"],
+            labels=Labels(*(tuple(content[name]) for name in Labels._fields)),
+        )  # fmt: skip
+        reward = None if content["reward"] is None else np.array(content["reward"], np.float64)
+        return cls(content["name"], content["about"], modes, reward, content["steps"])
 
     def __repr__(self) -> str:
         symbols = f"actions {', '.join(self.actions)}, observations {', '.join(self.observations)}"
@@ -174,11 +174,10 @@ def export_worlds(folder: str | Path) -> list[Path]:
 
     The checker needs NumPy only: `python check_world.py *.json`.
 
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     names = [path.name for path in export_worlds(folder)]
-    >>> names[0], names[-1]
-    ('fire-engine.json', 'check_world.py')
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     [path.name for path in export_worlds(folder)][-3:]
+    ['policy-diagram.json', 'README.md', 'check_world.py']
     """
     create_folder(Path(folder))
     paths = []
@@ -203,181 +202,10 @@ def find_worlds(names: "str | World | Sequence[str | World] | None") -> list[Wor
     return chosen
 
 
-def _world(
-    name: str,
-    about: str,
-    actions: Sequence[str],
-    observations: Sequence[str],
-    policies: Mapping[str, Any],
-    hypothesis: Any,
-    *,
-    prior: Sequence[float] | None = None,
-    reward: Sequence[float] | Sequence[Sequence[float]] | None = None,
-    situations: Sequence[str] = ("-",),
-    successor: Any = None,
-) -> World:
-    """Return a world; tables of a world with one situation leave out its axis.
-
-    `reward` has one number for each observation, or for each action and observation.
-    """
-    policy, likelihood = np.array(list(policies.values())), np.array(hypothesis)
-    if len(situations) == 1:
-        policy, likelihood = policy[:, None], likelihood[:, None]
-    modes = TabularModes(
-        policy, likelihood, successor, names=tuple(policies), prior=prior,
-        labels=Labels(tuple(situations), tuple(actions), tuple(observations)),
-    )  # fmt: skip
-    table = None if reward is None else np.broadcast_to(reward, likelihood.shape[2:]).copy()
-    return World(name, about, modes, table)
-
-
-def _relabelled(
-    name: str,
-    about: str,
-    modes: TabularModes,
-    actions: Sequence[str],
-    observations: Sequence[str],
-    prior: Sequence[float] | None = None,
-    pays: bool = False,
-) -> World:
-    """Return the world of a class of the paper, whose experts slip now and then."""
-    policies, hypothesis = _slip(modes.policy), modes.hypothesis
-    if len(modes.labels.situations) == 1:
-        policies, hypothesis = policies[:, 0], hypothesis[:, 0]
-    tables = dict(zip(modes.names or (), policies, strict=True)), hypothesis
-    return _world(
-        name, about, actions, observations, *tables, prior=prior, reward=[0, 1] if pays else None,
-        situations=modes.labels.situations, successor=modes.successor,
-    )  # fmt: skip
-
-
-def _cued(
-    name: str, about: str, policies: Mapping[str, Sequence[int]], words: tuple[Sequence[str], ...],
-    sure: float, prior: Sequence[float],
-) -> World:  # fmt: skip
-    """Return a world whose situation is the last cue; policies[m][x] is the right action at x.
-
-    `words` are the cues, the actions, and the names of a wrong and of a right action. The right
-    action is rewarded with probability `sure`; the next cue is a fair coin.
-    """
-    cues, actions, results = words
-    right = np.array([[[x == a for a in range(2)] for x in xs] for xs in policies.values()])
-    hit = np.where(right, sure, 1.0 - sure)
-    observations = [f"{result}, {cue}" for result in results for cue in cues]
-    return _world(
-        name, about, actions, observations,
-        dict(zip(policies, _slip(right), strict=True)),
-        np.stack([1.0 - hit, 1.0 - hit, hit, hit], -1) / 2.0, prior=prior, reward=[0, 0, 1, 1],
-        situations=cues, successor=np.broadcast_to([0, 1, 0, 1], (2, 2, 4)),
-    )  # fmt: skip
-
-
-def _slip(policy: ArrayLike) -> FloatArray:
-    """Return the policies of experts that draw some of their actions by a coin."""
-    intended = np.asarray(policy, np.float64)
-    return np.asarray(_SLIPS / intended.shape[-1] + (1.0 - _SLIPS) * intended)
-
-
-def _levers() -> World:
-    """Return four levers, of which one pays more often."""
-    pays = np.where(np.eye(4, dtype=bool), 0.8, 0.3)
-    return _world(
-        "four-levers", "One of four levers pays in 8 of 10 pulls, the others in 3.",
-        ("first", "second", "third", "fourth"), ("nothing", "coin"),
-        dict(zip(("first", "second", "third", "fourth"), _slip(np.eye(4)), strict=True)),
-        np.stack([1.0 - pays, pays], -1), reward=[0, 1],
-    )  # fmt: skip
-
-
-def _chain() -> World:
-    """Return the two-step chain: two equal actions in a row pay, if they are the right ones."""
-    pays = np.full((2, 3, 2), 0.05)  # [m, x, a]; x: start, once A, once B
-    pays[0, 1, 0] = pays[1, 2, 1] = 0.9
-    moves = np.broadcast_to(np.array([[1, 2], [0, 2], [1, 0]])[:, :, None], (3, 2, 2))
-    return _world(
-        "chain", "Two equal actions in a row pay: A A in one world, B B in the other.",
-        ("A", "B"), ("nothing", "coin"),
-        {"A": [_slip([1, 0])] * 3, "B": [_slip([0, 1])] * 3},
-        np.stack([1.0 - pays, pays], -1), reward=[0, 1],
-        situations=("start", "after A", "after B"), successor=moves,
-    )  # fmt: skip
-
-
-def _lights() -> World:
-    """Return two lights that are equal with probability 3/4: which one drives the other?"""
-    watched, free, tied = [3, 1, 1, 3], [0, 0, 4, 4], [0, 0, 2, 6]  # eighths; off off, off on, …
-    swapped = [0, 2, 1, 3]  # the numbers of the observations with left and right exchanged
-    left = np.array([watched, tied, np.take(free, swapped)]) / 8.0
-    right = np.array([watched, free, np.take(tied, swapped)]) / 8.0
-    return _world(
-        "two-lights", "One of two lights drives the other. Watching tells nothing, setting does.",
-        ("watch", "set left", "set right"), ("off off", "off on", "on off", "on on"),
-        {"left drives right": [0.1, 0.8, 0.1], "right drives left": [0.1, 0.1, 0.8]},
-        [left, right], reward=[0, 0, 0, 1],
-    )  # fmt: skip
-
-
-def _core() -> World:
-    """Return the policy diagram with three hypotheses, of which two agree on one region."""
-    modes = core_diagram()
-    return _relabelled(
-        "policy-diagram", "Two hypotheses agree where one policy stays; only the other tells "
-        "them apart.", modes, modes.labels.actions, ("dark", "light"),
-    )  # fmt: skip
-
-
-_BUILT: Final[Sequence[Callable[[], World]]] = (
-    lambda: _world(
-        "fire-engine", "Whoever sees a fire engine expects a fire; sending one starts no fire.",
-        ("send", "wait"), ("smoke", "clear"),
-        {"fire": [0.95, 0.05], "no fire": [_FALSE_ALARM, 1.0 - _FALSE_ALARM]},
-        [[[0.9, 0.1]] * 2, [[0.05, 0.95]] * 2], prior=[0.001, 0.999],
-    ),
-    lambda: _world(
-        "two-hypotheses", "Agent and world write letters with the same unknown habit.",
-        ("A", "B"), ("A", "B"), {"mostly B": [0.2, 0.8], "mostly A": [0.9, 0.1]},
-        [[[0.2, 0.8]] * 2, [[0.9, 0.1]] * 2], prior=[0.35, 0.65],
-    ),
-    lambda: _relabelled(
-        "prize-or-frog", "A prize is in one of two boxes, a frog in the other; looks deceive.",
-        prize_or_frog(), ("left", "right"), ("frog", "prize"), pays=True,
-    ),
-    lambda: _relabelled(
-        "two-levers", "The left lever pays more often, or the right one, or neither.",
-        three_modes(), ("left", "right"), ("nothing", "coin"), (0.5, 0.3, 0.2), pays=True,
-    ),
-    _levers,
-    _chain,
-    lambda: _cued(
-        "hidden-rule", "A lamp is red or green; a hidden rule says when to press.",
-        {"red": [1, 0], "green": [0, 1], "always": [1, 1], "never": [0, 0]},
-        (("red", "green"), ("leave", "press"), ("wrong", "right")), 0.85, [0.25] * 4,
-    ),
-    lambda: _cued(
-        "liar", "A witness points to the box with the prize, or lies.",
-        {"honest": [0, 1], "liar": [1, 0]},
-        (("points left", "points right"), ("left", "right"), ("frog", "prize")), 0.8, [0.6, 0.4],
-    ),
-    _lights,
-    lambda: _world(
-        "rock-paper-scissors", "The opponent has a favourite: beat it.",
-        ("rock", "paper", "scissors"), ("rock", "paper", "scissors"),
-        {"likes rock": _slip([0, 1, 0]), "likes paper": _slip([0, 0, 1]),
-         "likes scissors": _slip([1, 0, 0])},
-        [[[0.6, 0.2, 0.2]] * 3, [[0.2, 0.6, 0.2]] * 3, [[0.2, 0.2, 0.6]] * 3],
-        reward=[[0, -1, 1], [1, 0, -1], [-1, 1, 0]],
-    ),
-    lambda: _world(
-        "doctor", "Two diseases, two drugs, and a test that costs a step.",
-        ("drug 1", "drug 2", "test"), ("better", "worse", "spot", "no spot"),
-        {"disease 1": [0.8, 0.05, 0.15], "disease 2": [0.05, 0.8, 0.15]},
-        [[[0.7, 0.3, 0, 0], [0.3, 0.7, 0, 0], [0, 0, 0.85, 0.15]],
-         [[0.3, 0.7, 0, 0], [0.7, 0.3, 0, 0], [0, 0, 0.15, 0.85]]],
-        prior=[0.6, 0.4], reward=[1, 0, 0, 0],
-    ),
-    _core,
-)  # fmt: skip
-#: P(send | no fire), so that the fire is certain to .95 if another has sent the engine.
-_FALSE_ALARM: Final = 0.95 * 0.001 * 0.05 / (0.95 * 0.999)
 #: The worlds, by name.
-WORLDS: Final[dict[str, World]] = {world.name: world for world in (build() for build in _BUILT)}
+WORLDS: Final[dict[str, World]] = {
+    content["name"]: World.from_object(content)
+    for content in json.loads(
+        resources.files(__package__).joinpath("worlds.json").read_text("utf-8")
+    )
+}

@@ -18,7 +18,8 @@ try:
 except ModuleNotFoundError:
     sys.exit(f"Error: {MissingExtra.of('the command line', 'rich', 'lab')}")
 
-from bayescontrol.cli import check, serve, studies
+from bayescontrol.audit.predictors import PredictorFailed
+from bayescontrol.cli import audit, check, serve, studies
 from bayescontrol.cli.check import ModesBroke
 from bayescontrol.cli.screen import UsageError, print_failure, print_message
 from bayescontrol.cli.studies import IS_FRESH, RESULTS_FOLDER
@@ -31,7 +32,7 @@ class _Commands(click.Group):
         """Run the command; turn its errors into the exit codes that the epilog lists."""
         try:
             return super().invoke(ctx)
-        except (ExperimentFailed, ModesBroke) as error:
+        except (ExperimentFailed, ModesBroke, PredictorFailed) as error:
             print_failure(error)
             _print_where_results_are(ctx)
             ctx.exit(3)
@@ -86,7 +87,14 @@ def warm_up_() -> None:
     print_message(f"The common kernels are compiled, after {seconds:.0f} s.")
 
 
-for _command in (studies.list_, studies.run, studies.reproduce, studies.report, check.check):
+for _command in (
+    studies.list_,
+    studies.run,
+    studies.reproduce,
+    studies.report,
+    check.check,
+    audit.audit,
+):
     main.add_command(_command)
 for _command in (serve.serve, serve.verify, serve.demo):
     main.add_command(_command)

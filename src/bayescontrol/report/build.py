@@ -30,7 +30,14 @@ import numpy as np
 
 from bayescontrol._support.files import create_folder, write_file, writing_to
 from bayescontrol.lab.discovery import find
-from bayescontrol.lab.experiment import FILE_NAME, Claim, ExperimentFailed, Score, failures_of
+from bayescontrol.lab.experiment import (
+    FILE_NAME,
+    Claim,
+    ExperimentFailed,
+    Score,
+    Table,
+    failures_of,
+)
 from bayescontrol.lab.manifest import Manifest, Reproduction, Sweep, read_manifest, results_in
 from bayescontrol.lab.provenance import Provenance, study_sources, versions
 from bayescontrol.lab.runner import Result, score
@@ -38,7 +45,7 @@ from bayescontrol.lab.settings import Point, describe, plain, restore
 from bayescontrol.lab.store import StoredResults, read
 from bayescontrol.plot import figures
 from bayescontrol.plot.chart import Chart, Marker, Panel, Scale, Series
-from bayescontrol.report.page import Section, index, page
+from bayescontrol.report.page import Section, charts_page, index, page
 
 _log = logging.getLogger(__name__)
 _PAGE: Final = "index.html"
@@ -120,6 +127,15 @@ def write_page(section: Section, folder: Path) -> Path:
     """Write the page of one result to FOLDER/index.html, atomically."""
     create_folder(folder)
     return write_file(folder / _PAGE, page(section, versions()).encode())
+
+
+def write_charts(
+    title: str, summary: str, charts: Mapping[str, Chart], content: Sequence[Table], folder: Path
+) -> Path:
+    """Write a page with tables and charts to FOLDER/index.html, and the figures beside it."""
+    _save_charts(charts, folder)
+    text = charts_page(title, summary, charts, content, versions())
+    return write_file(folder / _PAGE, text.encode())
 
 
 def write_index(

@@ -126,6 +126,22 @@ def index(
     return _document(title, body, versions)
 
 
+def charts_page(
+    title: str,
+    summary: str,
+    charts: Mapping[str, Chart],
+    content: Sequence[Table],
+    versions: Mapping[str, str],
+) -> str:
+    """Return a page with tables and charts that do not belong to an experiment."""
+    body = (
+        f"<h1>{escape(title)}</h1>\n<p>{escape(summary)}</p>",
+        *map(_table, content),
+        _part("Figures", *_figures(charts)),
+    )
+    return _document(title, body, versions)
+
+
 def _document(title: str, body: Iterable[str], versions: Mapping[str, str]) -> str:
     """Return a whole HTML page; it has the script only if it has a figure."""
     content = "\n".join(filter(None, body))
