@@ -74,6 +74,7 @@ LEFT_OUT = {
     "DurableAgent": "its state is in a log",
     "RemoteAgent": "its state is on a server",
     "RequestQueue": "its state is in a log",
+    "HistoryBatch": "many histories of an audit, not an agent",
     "ServedAgent": "its state is in a log",
 }
 

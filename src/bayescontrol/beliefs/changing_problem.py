@@ -139,7 +139,9 @@ class Changing:
     def agent(self, *arguments: Any, **options: Any) -> Rule:
         """Return an agent; the arguments are those of the static problem."""
         if options.get("draws") is not None:
-            raise MissingCapability("draws describe a static world: use the static problem")
+            raise MissingCapability(
+                "draws describe a world that does not change: use the static problem"
+            )
         static = self.problem.agent(*arguments, **options)
         tempered = {k: v for k, v in options.items() if k == "temperature" and v != 1.0}
         belief = self.make_belief(**self.options, **tempered)

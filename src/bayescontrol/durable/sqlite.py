@@ -16,8 +16,15 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
-from bayescontrol.durable import log as logs
-from bayescontrol.durable.log import Log, Row, Snapshot, damaged_error, redacted, require_usable
+from bayescontrol.durable.log import (
+    Log,
+    Row,
+    Snapshot,
+    damaged_error,
+    redacted,
+    require_usable,
+    snapshots_to_delete,
+)
 from bayescontrol.durable.sqlite_file import MEMORY, SqliteFile, apsw, try_function
 from bayescontrol.errors import HeadMoved, StoreBusy, StoreFailed, UnknownStore
 
@@ -148,7 +155,7 @@ class SqliteLog(Log):
             db.execute(f"{insert} VALUES (?, ?, ?, ?)", (self._id, *snapshot))
             found = db.execute(_QUERIES["snapshots"], (self._id,))
             seqs = [seq for (seq,) in found]
-            to_delete = logs.snapshots_to_delete(seqs, spacing, len(snapshot.state))
+            to_delete = snapshots_to_delete(seqs, spacing, len(snapshot.state))
             delete = "DELETE FROM snapshots WHERE log = ? AND seq = ?"
             db.executemany(delete, [(self._id, seq) for seq in to_delete])
 
