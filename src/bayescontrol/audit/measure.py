@@ -73,7 +73,7 @@ class WorldAudit:
     rule itself; likewise `log_loss_naive`. `regret` is the total reward by which the predictor
     falls short of the rule, with its standard error, None if nothing can be earned or a coin acts.
     `calibration` is the mean distance between the predicted probability of an observation and its
-    frequency.
+    frequency; it is small for a constant guess, too.
 
     >>> row = audit(lambda _: {"A": 0.5, "B": 0.5}, "two-hypotheses", runs=50).rows[1]
     >>> row.histories, row.identified, row.verdict
@@ -106,8 +106,8 @@ class WorldAudit:
             return "not identified"
         if self.residual > NEITHER:
             return "neither"
-        if self.low > CLOSE:
-            return "deluded"
+        if self.low > CLOSE or self.high < -CLOSE:
+            return "deluded" if self.low > CLOSE else "overcorrected"
         return "not deluded" if self.low >= -CLOSE and self.high <= CLOSE else "undecided"
 
     def as_object(self) -> dict[str, Any]:

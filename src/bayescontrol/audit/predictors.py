@@ -218,7 +218,9 @@ def _row(answer: Answer, symbols: Sequence[Symbol]) -> list[float]:
     if not isinstance(answer, Mapping):
         raise _Invalid(f"it returned {answer!r}, expected {{symbol: probability}}")
     if unknown := [symbol for symbol in answer if symbol not in symbols]:
-        raise _Invalid(f"{unknown[0]!r} cannot come next, expected one of {', '.join(symbols)}")
+        raise _Invalid(
+            f"{unknown[0]!r} cannot come next, expected one of {', '.join(map(repr, symbols))}"
+        )
     row = [float(answer.get(symbol, 0.0)) for symbol in symbols]
     if not all(p >= 0.0 for p in row):
         raise _Invalid(f"the probabilities {dict(answer)} must be numbers from 0 to 1")

@@ -7,7 +7,7 @@
                       Actions tell nothing, so the learner learns the control rule.
 
 A lesson is a history with the targets of its positions: the symbols to predict. Observations are
-their own targets in both kinds.
+their own targets in both kinds. An audit should not take more `steps` than the lessons had.
 """
 
 from collections.abc import Iterator
@@ -15,10 +15,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bayescontrol._arrays import FloatArray, IntArray, as_integer
+from bayescontrol._arrays import FloatArray, IntArray, as_integer, require_between
 from bayescontrol.audit.histories import HistoryBatch, draw, true_modes
 from bayescontrol.audit.predictors import Answer, Predictor, as_predictor
-from bayescontrol.audit.transcript import Transcript, did, saw
+from bayescontrol.audit.transcript import InvalidTranscript, Transcript, did, saw
 from bayescontrol.audit.worlds import World
 from bayescontrol.seeding import SeedLike, as_stream
 
@@ -108,12 +108,16 @@ class TabularLearner:
     """
 
     def __init__(self, world: World, pseudo_count: float = 0.01) -> None:
-        self.world, self.pseudo_count = world, pseudo_count
+        self.world = world
+        self.pseudo_count = require_between("pseudo_count", pseudo_count, 0.0, np.inf)
         #: The counts of the next symbols, by history.
         self.counts: dict[tuple[str, ...], FloatArray] = {}
 
     def learn(self, lessons: Lessons) -> "TabularLearner":
         """Count the targets after each history; return the learner."""
+        if lessons.world.name != self.world.name:
+            name, world = lessons.world.name, self.world.name
+            raise InvalidTranscript(f"these lessons are of the world {name!r}, not of {world!r}")
         alphabets = self.world.actions, self.world.observations
         for t in range(lessons.symbols.shape[1]):
             before, now = lessons.symbols[:, :t], lessons.targets[:, t : t + 1]

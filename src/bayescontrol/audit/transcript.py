@@ -104,7 +104,12 @@ class Transcript:
     world: str = ""
 
     def __init__(self, events: Iterable[Event] = (), world: str = "") -> None:
-        object.__setattr__(self, "events", tuple(Event(*event) for event in events))
+        try:
+            object.__setattr__(self, "events", tuple(Event(*event) for event in events))
+        except TypeError:
+            raise InvalidTranscript(
+                f"{events!r} is not a list of events: write [did(a), saw(o), …]"
+            ) from None
         object.__setattr__(self, "world", world)
         after_action = False
         for number, (kind, symbol) in enumerate(self.events, 1):
@@ -145,7 +150,8 @@ class Transcript:
         return len(self.events)
 
     def __str__(self) -> str:
-        return ", ".join(f"{kind} {symbol}" for kind, symbol in self.events) or "the empty history"
+        events = (f"{kind} {symbol!r}" for kind, symbol in self.events)
+        return ", ".join(events) or "the empty history"
 
 
 def write_transcripts(path: str | Path, transcripts: Iterable[Transcript]) -> Path:

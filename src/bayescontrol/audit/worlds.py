@@ -85,7 +85,7 @@ class World:
         if event.symbol not in symbols:
             raise InvalidTranscript(
                 f"the world {self.name!r} has no {'action' if is_action else 'observation'} "
-                f"{event.symbol!r}: expected {', '.join(symbols)}"
+                f"{event.symbol!r}: expected one of {', '.join(map(repr, symbols))}"
             )
         return Event(event.kind, symbols.index(event.symbol))
 
@@ -165,7 +165,7 @@ class World:
         return cls(content["name"], content["about"], modes, reward, content["steps"])
 
     def __repr__(self) -> str:
-        symbols = f"actions {', '.join(self.actions)}, observations {', '.join(self.observations)}"
+        symbols = f"actions {list(self.actions)}, observations {list(self.observations)}"
         return f"World({self.name!r}: {len(self.modes)} modes, {symbols})"
 
 

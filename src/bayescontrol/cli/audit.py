@@ -9,7 +9,6 @@ import click
 from bayescontrol import audit as audits
 from bayescontrol.cli.screen import (
     UsageError,
-    json_option,
     open_console,
     print_json,
     print_message,
@@ -25,8 +24,8 @@ _positive = click.IntRange(min=1)
 _INDEX = ("world", "histories", "index", "95 % interval", "residual share", "verdict")
 _INDEX_NOTE = (
     "0 is the control rule, 1 the naive mixture, which takes its own actions for evidence. The "
-    "residual share is the part that lies on neither side. In written histories the predictor "
-    "chooses the actions, in forced ones a coin."
+    "residual share is the error off the line between them, from 0 to 1. In written histories the "
+    "predictor chooses the actions, in forced ones a coin."
 )
 _LOSS = ("world", "histories", "beyond the rule", "beyond the mixture", "regret", "calibration")
 _LOSS_NOTE = (
@@ -36,8 +35,12 @@ _LOSS_NOTE = (
 )
 
 
-@click.command(context_settings={"show_default": True})
-@click.argument("predictor", metavar="PREDICTOR", required=False)
+@click.command(
+    context_settings={"show_default": True},
+    epilog="Exit codes: 0 the audit is finished, whatever it found; 2 usage error, 3 the predictor "
+    "failed.",
+)
+@click.argument("predictor", metavar="[PREDICTOR]", required=False)
 @click.option(
     "--world", "worlds", metavar="NAME", multiple=True, help="Only this world; repeat it."
 )
@@ -46,7 +49,7 @@ _LOSS_NOTE = (
 @click.option("--seed", type=click.IntRange(min=0), default=0, help="Seed of the runs.")
 @click.option("--out", type=click.Path(path_type=Path), default="audit", help="Folder of the page.")
 @click.option("--export", type=click.Path(path_type=Path), help="Write the worlds as files there.")
-@json_option(" and write no page")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object, and write no page.")
 def audit(
     predictor: str | None,
     worlds: tuple[str, ...],

@@ -30,9 +30,9 @@ def near_one(total: float) -> bool:
     return abs(total - 1.0) <= 1e-5
 
 
-def index(world: Any, lines: Any) -> float:
-    """Return the delusion index of predictions."""
-    above = below = 0.0
+def index(world: Any, lines: Any) -> tuple[float, float]:
+    """Return the delusion index of predictions, and the share that lies off the line."""
+    above = below = errors = 0.0
     for number, line in enumerate(lines, 1):
         v, w, x, a = posteriors(world, line["events"])
         tables = world["policy"] if a is None else np.array(world["hypothesis"])[:, :, a]
@@ -44,7 +44,9 @@ def index(world: Any, lines: Any) -> float:
                 f"line {number}: {line['probabilities']} is not a distribution over {symbols}"
             )
         above, below = above + (q - p_int) @ (p_obs - p_int), below + ((p_obs - p_int) ** 2).sum()
-    return float(above / below)
+        errors += ((q - p_int) ** 2).sum()
+    off_line = max(errors - above**2 / below, 0.0)
+    return above / below, off_line / (off_line + below)
 
 
 if __name__ == "__main__":
@@ -56,5 +58,7 @@ if __name__ == "__main__":
             np.testing.assert_allclose(posteriors(world, e["events"])[1], e["observational"])
         print(f"{path}: {len(world['examples'])} examples are right")  # noqa: T201
         for lines in [lines for lines in files if lines.endswith(".jsonl")]:
-            found = index(world, map(json.loads, files[lines].splitlines()))
-            print(f"{lines}: index {found:.4f}")  # noqa: T201
+            predictions = [json.loads(line) for line in files[lines].split("\n") if line.strip()]
+            found, share = index(world, predictions)
+            counted = f"{len(predictions)} predictions, index {found:.4f}"
+            print(f"{lines}: {counted}, residual share {share:.4f}")  # noqa: T201
