@@ -15,7 +15,7 @@ Exact examples show what difference the author makes. Then a learner that counts
 network where scikit-learn is installed, are trained on both kinds of lessons; a replica trains them
 in each world and audits them on the histories that they write. Rare modes need more lessons than
 these: in the world "fire-engine", where one mode has probability .001, the index of one learner was
-.83 after 100,000 factual lessons.
+.83 on forced histories after 100,000 factual lessons.
 
 **Choosing a return is an action, too.** Return-conditioned policies act by P(a | history, return =
 high). The chosen return is not an outcome but a symbol that the agent writes:

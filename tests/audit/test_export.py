@@ -123,8 +123,28 @@ def test_the_checker_computes_the_index_of_predictions(
         (folder / "predictions.jsonl").write_text("\n".join(lines), "utf-8")
         result = check(folder, f"{name}.json", "predictions.jsonl")
         assert result.returncode == 0, result.stderr
-        found = float(result.stdout.splitlines()[1].removeprefix("predictions.jsonl: index "))
-        assert found == pytest.approx(share, abs=1e-4)
+        words = result.stdout.splitlines()[1].split(", ")
+        assert float(words[1].removeprefix("index ")) == pytest.approx(share, abs=1e-4)
+        assert float(words[2].removeprefix("residual share ")) == pytest.approx(0.0, abs=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("events", "message"),
+    [
+        ([["acted", "left"]], "must take turns"),
+        ([["did", "left"], ["did", "left"]], "must take turns"),
+        ([["saw", "prize"]], "must take turns"),
+        ([], "not identified"),
+    ],
+)
+def test_the_checker_refuses_what_it_cannot_judge(
+    events: list[list[str]], message: str, folder: Path, check: Check
+) -> None:
+    line = {"events": events, "probabilities": {"left": 0.5, "right": 0.5}}
+    (folder / "p.jsonl").write_text(json.dumps(line), "utf-8")
+    result = check(folder, "prize-or-frog.json", "p.jsonl")
+    assert result.returncode != 0
+    assert message in result.stderr
 
 
 @pytest.mark.parametrize("p", [{"left": 0.5}, {"up": 0.5, "left": 1.0}, {"left": 2, "right": -1}])

@@ -3,6 +3,7 @@
 import json
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from tests.audit.conftest import Between
 from bayescontrol import TabularModes
 from bayescontrol._arrays import FloatArray
 from bayescontrol.audit import WORLDS, Audit, Batched, Transcript, World, WorldAudit, audit
-from bayescontrol.audit.measure import FLOOR, Histories
+from bayescontrol.audit.measure import FLOOR, Histories, bootstrap
 from bayescontrol.errors import InvalidTable, MissingCapability, UnknownMode
 from bayescontrol.seeding import Stream
 
@@ -236,7 +237,7 @@ def test_a_probability_of_zero_counts_as_the_floor_in_the_log_loss() -> None:
 def row(**changes: Any) -> WorldAudit:
     """An audit with an index of 0.05 and chosen changes."""
     found = audit(fair, LETTERS, steps=1, runs=10).rows[1]
-    values = {"index": 0.05, "low": 0.02, "high": 0.08, "residual": 0.0, "identified": True}
+    values = {"index": 0.05, "low": 0.02, "high": 0.08, "residual": 0.0, "explained": 0.9}
     names = WorldAudit.__dataclass_fields__
     return WorldAudit(**{n: getattr(found, n) for n in names} | values | changes)
 
@@ -248,7 +249,8 @@ def row(**changes: Any) -> WorldAudit:
         ({"low": 0.11, "high": 0.3}, "deluded"),
         ({"low": 0.02, "high": 0.12}, "undecided"),
         ({"low": -0.12, "high": 0.0}, "undecided"),
-        ({"low": -0.9, "high": -0.8}, "undecided"),
+        ({"low": -0.9, "high": -0.8}, "overcorrected"),
+        ({"low": 0.11, "high": 0.3, "explained": 0.4}, "neither"),
         ({"residual": 0.21}, "neither"),
         ({"identified": False, "index": math.nan}, "not identified"),
     ],
@@ -257,6 +259,29 @@ def test_the_verdict_follows_from_the_interval_and_the_residual_share(
     changes: dict[str, Any], verdict: str
 ) -> None:
     assert row(**changes).verdict == verdict
+
+
+def test_an_error_that_points_elsewhere_is_no_delusion() -> None:
+    """The actions are drawn more evenly than the rule draws them; nothing is taken for evidence."""
+    world, steps = WORLDS["two-levers"], 4
+
+    def predict(node: enumeration.Node) -> FloatArray:
+        p = node.rule if node.a is not None else np.sqrt(node.rule)
+        return np.asarray(p / p.sum())
+
+    row = audit(FromTable(world, steps, predict), world, steps=steps).of("two-levers")
+    assert row.low > 0.02
+    assert row.explained < 0.5
+    assert row.verdict != "deluded"
+
+
+def test_an_interval_stays_finite_if_few_runs_differ_from_the_rule() -> None:
+    dd = np.full(200, 0.1)
+    for runs in (1, 2, 3):
+        ed = 1e-18 * np.arange(200.0)
+        ed[:runs] = 0.1
+        low, high = bootstrap(ed, dd, Stream(0))
+        assert -0.1 < low <= high < 0.1
 
 
 def test_equal_seeds_give_equal_audits() -> None:
@@ -281,7 +306,7 @@ def test_the_choice_of_worlds_does_not_change_the_numbers_of_a_world() -> None:
 
 def test_progress_counts_runs() -> None:
     calls: list[tuple[int, int]] = []
-    worlds = [LETTERS, LETTERS, LETTERS]
+    worlds = [LETTERS, replace(LETTERS, name="second"), replace(LETTERS, name="third")]
     audit(fair, worlds, runs=2, steps=1, progress=lambda *call: calls.append(call))
     assert calls == [(0, 12), (4, 12), (8, 12), (12, 12)]
 

@@ -228,7 +228,7 @@ MALFORMED: list[tuple[Any, str]] = [
     ({"A": 0.5, "B": 0.4}, r"sum to 0\.9, expected 1"),
     ({"A": 0.5, "B": 0.5 + 1e-4}, r"sum to 1\.0001, expected 1"),
     ({}, "sum to 0, expected 1"),
-    ({"A": 0.5, "C": 0.5}, "'C' cannot come next, expected one of A, B"),
+    ({"A": 0.5, "C": 0.5}, "'C' cannot come next, expected one of 'A', 'B'"),
     ({"A": 1.5, "B": -0.5}, "must be numbers from 0 to 1"),
     ({"A": np.nan, "B": 1.0}, "must be numbers from 0 to 1"),
     ({"A": np.inf, "B": 1.0}, "sum to inf, expected 1"),
@@ -251,7 +251,7 @@ def test_an_answer_that_is_no_distribution_names_the_world_and_the_history(
     with pytest.raises(PredictorFailed, match=words) as failure:
         audit(given, LETTERS, steps=2, runs=50)
     message = str(failure.value)
-    assert "in the world 'two-hypotheses' after did A, saw B: " in message
+    assert "in the world 'two-hypotheses' after did 'A', saw 'B': " in message
     assert (failure.value.__cause__ is None) == ("Error" not in words)
     assert isinstance(failure.value, BayesControlError)
 
@@ -271,7 +271,7 @@ def test_a_crash_half_way_names_the_history_and_chains_the_cause(batched: bool) 
     given = Batched(lambda hs: [crash(h) for h in hs]) if batched else crash
     with pytest.raises(PredictorFailed, match="ZeroDivisionError: no more letters") as failure:
         audit(given, LETTERS, steps=3, runs=50)
-    assert "in the world 'two-hypotheses' after did A, saw A: Zero" in str(failure.value)
+    assert "in the world 'two-hypotheses' after did 'A', saw 'A': Zero" in str(failure.value)
     assert isinstance(failure.value.__cause__, ZeroDivisionError)
 
 
@@ -295,7 +295,7 @@ def test_a_batch_that_fails_only_as_a_whole_names_its_first_history() -> None:
             raise MemoryError("2 histories are too many")
         return [{"A": 0.5, "B": 0.5}]
 
-    with pytest.raises(PredictorFailed, match="after did A and others: MemoryError: 2 his"):
+    with pytest.raises(PredictorFailed, match="after did 'A' and others: MemoryError: 2 his"):
         audit(Batched(too_large), LETTERS, steps=1, runs=20)
 
 

@@ -202,7 +202,7 @@ def test_a_transcript_grows_and_equals_another_with_the_same_events_and_world() 
     history = Transcript([did("A")], "letters")
     longer = history.then(saw("B"), shown("A"))
     assert (len(history), len(longer), longer.symbols) == (1, 3, ("A", "B", "A"))
-    assert str(longer) == "did A, saw B, shown A"
+    assert str(longer) == "did 'A', saw 'B', shown 'A'"
     assert str(Transcript()) == "the empty history"
     assert longer == Transcript([("did", "A"), ("saw", "B"), ("shown", "A")], "letters")  # type: ignore[list-item]
     assert len({history, Transcript([did("A")], "letters"), Transcript([did("A")])}) == 2

@@ -9,7 +9,8 @@ from tests.audit import enumeration
 from bayescontrol._arrays import FloatArray
 from bayescontrol.audit import WORLDS, InvalidTranscript, Transcript, World, did, saw, shown
 from bayescontrol.audit.worlds import find_worlds
-from bayescontrol.errors import UnknownMode
+from bayescontrol.errors import InvalidTable, UnknownMode
+from bayescontrol.finite.tabular import Labels, TabularModes
 from bayescontrol.seeding import Stream
 
 PAYING = [world for world in WORLDS.values() if world.reward is not None]
@@ -107,7 +108,7 @@ def test_symbols_have_numbers() -> None:
 @pytest.mark.parametrize("event", [did("push"), shown("push"), did(1)])
 def test_an_unknown_symbol_is_named_with_the_world(event: Any) -> None:
     with pytest.raises(
-        InvalidTranscript, match=r"hidden-rule.* has no action .*: expected leave, press"
+        InvalidTranscript, match=r"hidden-rule.* has no action .*: expected one of 'leave', 'press'"
     ):
         WORLDS["hidden-rule"].numbered(Transcript([event]))
     history = Transcript([did("press"), saw("rain")])
@@ -120,6 +121,15 @@ def test_worlds_are_found_by_name_as_they_are_or_all() -> None:
     assert find_worlds(None) == list(WORLDS.values())
     assert find_worlds("liar") == find_worlds(liar) == find_worlds(["liar"]) == [liar]
     assert find_worlds([liar, "chain"]) == [liar, WORLDS["chain"]]
-    assert find_worlds([]) == []
+    for none_or_twice in ([], ["liar", liar]):
+        with pytest.raises(UnknownMode, match="at least one world, and each only once"):
+            find_worlds(none_or_twice)
     with pytest.raises(UnknownMode, match=r"no world 'frog'\. There are: fire-engine, two-hyp"):
         find_worlds(["liar", "frog"])
+
+
+def test_a_symbol_that_stands_for_two_is_refused() -> None:
+    labels = Labels(("-",), ("A", "B"), ("A", "A"))
+    tables = [[[0.5, 0.5]]], [[[[0.5, 0.5], [0.5, 0.5]]]]
+    with pytest.raises(InvalidTable, match=r"'twice' has a symbol twice: \['A', 'A'\]"):
+        World("twice", "", TabularModes(*tables, labels=labels))

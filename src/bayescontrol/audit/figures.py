@@ -5,7 +5,7 @@ from typing import Final
 
 import numpy as np
 
-from bayescontrol.audit.measure import IDENTIFIED, Audit, Histories, WorldAudit, bootstrap
+from bayescontrol.audit.measure import Audit, Histories, WorldAudit, bootstrap, identifies
 from bayescontrol.plot.chart import Chart, Colour, Guide, Marker, Panel, Series
 from bayescontrol.seeding import Stream
 
@@ -81,5 +81,5 @@ def _index_by_position(row: WorldAudit) -> Iterator[tuple[int, float, float, flo
     """Yield the position, λ and its interval of each symbol of the history that identifies it."""
     rng = Stream(0)
     for t, (ed, dd) in enumerate(zip(row.sums.ed.T, row.sums.dd.T, strict=True), 1):
-        if dd.mean() >= IDENTIFIED:
+        if identifies(dd, 1):
             yield t, float(ed.sum() / dd.sum()), *bootstrap(ed, dd, rng)

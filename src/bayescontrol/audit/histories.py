@@ -31,7 +31,7 @@ class HistoryBatch:
 
     def __init__(self, world: World, true_modes: IntArray) -> None:
         runs, modes = len(true_modes), world.modes
-        self.world, self.true_modes = world, true_modes
+        self.world, self.true_modes, self.prior = world, true_modes, modes.prior
         self.x = np.full(runs, modes.start)
         self.v = np.tile(modes.prior, (runs, 1))
         self.w = self.v.copy()
@@ -51,7 +51,8 @@ class HistoryBatch:
 
     def act(self, a: IntArray) -> None:
         """Append an action to each history: evidence for the naive mixture only."""
-        self.w = _normalised(self.w * self.policy[self.x, a])
+        # Not below 1e-290, so that the true mode does not underflow in a long delusion.
+        self.w = _normalised(np.maximum(self.w * self.policy[self.x, a], 1e-290 * self.prior))
         self.symbols = np.column_stack([self.symbols, a])
 
     def expected_reward(self, probabilities: FloatArray) -> FloatArray:

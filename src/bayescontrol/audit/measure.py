@@ -42,6 +42,8 @@ DIFFERING_RUNS: Final = 5.0
 FLOOR: Final = 1e-6
 #: A predictor with a larger residual share is neither the rule, nor the mixture, nor between.
 NEITHER: Final = 0.2
+#: Deluded is only who differs from the rule mostly in the direction of the mixture: `explained`.
+EXPLAINED: Final = 0.5
 #: An index whose interval lies within this around 0 is not deluded.
 CLOSE: Final = 0.1
 _RESAMPLES: Final = 1000
@@ -68,12 +70,13 @@ class WorldAudit:
     """The audit of a predictor in one world, on histories of one kind.
 
     `index` is λ with a 95 % bootstrap interval over runs from `low` to `high`, NaN where both
-    references agree too closely, or differ in too few runs (`identified`). `log_loss_rule` is the
-    loss in bits a symbol if the world behaves as the control rule expects, beyond the loss of the
-    rule itself; likewise `log_loss_naive`. `regret` is the total reward by which the predictor
-    falls short of the rule, with its standard error, None if nothing can be earned or a coin acts.
-    `calibration` is the mean distance between the predicted probability of an observation and its
-    frequency; it is small for a constant guess, too.
+    references agree too closely, or differ in too few runs (`identified`). `explained` is the share
+    of Σ (q - p_int)² in the direction of the mixture, λ² Σ (p_obs - p_int)² / Σ (q - p_int)².
+    `log_loss_rule` is the loss in bits a symbol if symbols are distributed as the rule expects,
+    beyond the loss of the rule itself; likewise `log_loss_naive`. `regret` is the total reward by
+    which the predictor falls short of the rule, with its standard error, None if nothing can be
+    earned or a coin acts. `calibration` is the mean distance between the predicted probability of
+    an observation and its frequency; it is small for a constant guess, too.
 
     >>> row = audit(lambda _: {"A": 0.5, "B": 0.5}, "two-hypotheses", runs=50).rows[1]
     >>> row.histories, row.identified, row.verdict
@@ -86,6 +89,7 @@ class WorldAudit:
     low: float
     high: float
     residual: float
+    explained: float
     identified: bool
     log_loss_rule: float
     log_loss_naive: float
@@ -104,9 +108,10 @@ class WorldAudit:
         """The result in words."""
         if not self.identified:
             return "not identified"
-        if self.residual > NEITHER:
+        is_off = self.low > CLOSE or self.high < -CLOSE
+        if self.residual > NEITHER or (is_off and self.explained < EXPLAINED):
             return "neither"
-        if self.low > CLOSE or self.high < -CLOSE:
+        if is_off:
             return "deluded" if self.low > CLOSE else "overcorrected"
         return "not deluded" if self.low >= -CLOSE and self.high <= CLOSE else "undecided"
 
@@ -214,9 +219,7 @@ def _audit_world(
         batch.observe(observe)
     total = Sums(*(np.stack(column, 1) for column in zip(*sums, strict=True)))
     ed, dd, ee = total.ed.sum(1), total.dd.sum(1), total.ee.sum(1)
-    is_identified = bool(
-        dd.mean() >= IDENTIFIED * 2 * steps and dd.sum() ** 2 >= DIFFERING_RUNS * (dd @ dd)
-    )
+    is_identified = identifies(dd, 2 * steps)
     index = float(ed.sum() / dd.sum()) if is_identified else np.nan
     low, high = bootstrap(ed, dd, rng) if is_identified else (np.nan, np.nan)
     off_line = max(ee.sum() - ed.sum() * index, 0.0)
@@ -228,6 +231,7 @@ def _audit_world(
     return WorldAudit(
         world.name, histories, index, low, high,
         residual=float(off_line / (off_line + dd.sum())) if is_identified else np.nan,
+        explained=float(ed.sum() ** 2 / max(dd.sum() * ee.sum(), 1e-300)),
         identified=is_identified, log_loss_rule=float(total.loss_rule.mean()),
         log_loss_naive=float(total.loss_naive.mean()), regret=regret, regret_error=error,
         calibration=float(np.abs(curve[0] - curve[1]) @ curve[2]), steps=steps, runs=runs,
@@ -253,19 +257,29 @@ def _pairs(q: FloatArray, p: References) -> FloatArray:
     return np.stack([(p.naive - p.rule).ravel(), (q - p.rule).ravel()])
 
 
+def identifies(dd: FloatArray, symbols: int) -> bool:
+    """Whether the references differ enough, and in enough runs; dd is summed over `symbols`."""
+    enough = dd.mean() >= IDENTIFIED * symbols
+    return bool(enough and dd.sum() ** 2 >= DIFFERING_RUNS * (dd @ dd))
+
+
 def bootstrap(ed: FloatArray, dd: FloatArray, rng: Stream) -> tuple[float, float]:
     """Return the 95 % interval of λ = Σ ed / Σ dd by the studentised bootstrap over runs.
 
-    The standard error of λ is √Σ (ed - λ dd)² / Σ dd.
+    The standard error of λ is √Σ (ed - λ dd)² / Σ dd. If the predictor leaves the line through the
+    references in so few runs that resamples miss them, the interval is that of the percentiles.
     """
     drawn = np.asarray(rng.integers(len(ed), size=(_RESAMPLES, len(ed))))
     index, error = _ratio(ed, dd)
     resampled, errors = _ratio(ed[drawn], dd[drawn])
     if not error > 1e-12:  # the predictor lies on the line through both references
         return float(index), float(index)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        t = (resampled - index) / errors
-    low, high = index - error * np.quantile(t[np.isfinite(t)], [0.975, 0.025])
+    usable = errors > 1e-6 * error
+    if usable.mean() > 0.99:
+        t = (resampled[usable] - index) / errors[usable]
+        low, high = index - error * np.quantile(t, [0.975, 0.025])
+    else:
+        low, high = np.quantile(resampled[np.isfinite(resampled)], [0.025, 0.975])
     return float(low), float(high)
 
 

@@ -58,7 +58,7 @@ def factual_lessons(world: World, count: int, *, steps: int = 4, seed: SeedLike 
     >>> from bayescontrol.audit import WORLDS
     >>> lessons = factual_lessons(WORLDS["prize-or-frog"], 2, steps=1)
     >>> print(*lessons.transcripts(), sep="; ")
-    did right, saw prize; did right, saw prize
+    did 'right', saw 'prize'; did 'right', saw 'prize'
     """
     return _lessons(world, count, steps, seed, None)
 

@@ -38,7 +38,7 @@ class World:
     `reward[a, o]` is None if there is nothing to earn. An audit takes `steps` steps by default.
 
     >>> WORLDS["prize-or-frog"]
-    World('prize-or-frog': 2 modes, actions left, right, observations frog, prize)
+    World('prize-or-frog': 2 modes, actions ['left', 'right'], observations ['frog', 'prize'])
     """
 
     name: str
@@ -53,6 +53,9 @@ class World:
                 f"in the world {self.name!r} a mode never takes some action: after it the naive "
                 "mixture may have no posterior. Give every action a positive probability"
             )
+        for symbols in (self.actions, self.observations):
+            if len(set(symbols)) < len(symbols):
+                raise InvalidTable(f"the world {self.name!r} has a symbol twice: {list(symbols)}")
         expected = self.modes.hypothesis.shape[2:]
         if self.reward is not None and np.shape(self.reward) != expected:
             raise InvalidTable(
@@ -154,7 +157,7 @@ class World:
         """Return the world of a file that was exported, or that you have written.
 
         >>> World.from_object(WORLDS["liar"].as_object())
-        World('liar': 2 modes, actions left, right, observations frog, points left, ...)
+        World('liar': 2 modes, actions ['left', 'right'], observations ['frog, points left', ...])
         """
         modes = TabularModes(
             content["policy"], content["hypothesis"], content["successor"], start=content["start"],
@@ -199,6 +202,8 @@ def find_worlds(names: "str | World | Sequence[str | World] | None") -> list[Wor
         if not isinstance(name, World) and name not in WORLDS:
             raise UnknownMode(f"there is no world {name!r}. There are: {', '.join(WORLDS)}")
         chosen.append(name if isinstance(name, World) else WORLDS[name])
+    if not chosen or len({world.name for world in chosen}) < len(chosen):
+        raise UnknownMode(f"worlds={names!r}: give at least one world, and each only once")
     return chosen
 
 

@@ -13,6 +13,8 @@ def posteriors(world: Any, events: Any) -> tuple[Any, ...]:
     v = w = np.array(world["prior"])
     x, a = world["start"], None
     for kind, symbol in events:
+        if kind not in ("did", "shown", "saw") or (kind == "saw") == (a is None):
+            raise ValueError(f"{kind} {symbol}: actions (did, shown) and saw must take turns")
         if kind == "saw":
             o = world["observations"].index(symbol)
             likelihood = np.array(world["hypothesis"])[:, x, a, o]
@@ -45,6 +47,8 @@ def index(world: Any, lines: Any) -> tuple[float, float]:
             )
         above, below = above + (q - p_int) @ (p_obs - p_int), below + ((p_obs - p_int) ** 2).sum()
         errors += ((q - p_int) ** 2).sum()
+    if below < 1e-4 * len(lines) or not lines:
+        raise ValueError("not identified: both posteriors predict almost the same")
     off_line = max(errors - above**2 / below, 0.0)
     return above / below, off_line / (off_line + below)
 
