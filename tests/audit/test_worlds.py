@@ -121,9 +121,10 @@ def test_worlds_are_found_by_name_as_they_are_or_all() -> None:
     assert find_worlds(None) == list(WORLDS.values())
     assert find_worlds("liar") == find_worlds(liar) == find_worlds(["liar"]) == [liar]
     assert find_worlds([liar, "chain"]) == [liar, WORLDS["chain"]]
-    for none_or_twice in ([], ["liar", liar]):
+    none_or_twice: list[list[str | World]] = [[], ["liar", liar]]
+    for names in none_or_twice:
         with pytest.raises(UnknownMode, match="at least one world, and each only once"):
-            find_worlds(none_or_twice)
+            find_worlds(names)
     with pytest.raises(UnknownMode, match=r"no world 'frog'\. There are: fire-engine, two-hyp"):
         find_worlds(["liar", "frog"])
 
