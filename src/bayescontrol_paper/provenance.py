@@ -188,7 +188,7 @@ def ice(expert_sees: bool = True) -> World:
     The expert may also not see the ice, and then tosses a coin.
 
     >>> ice()
-    World('ice': 2 modes, actions cross, go round, observations across, wet, late)
+    World('ice': 2 modes, actions ['cross', 'go round'], observations ['across', 'wet', 'late'])
     """
     cross = _EXPERT if expert_sees else dict.fromkeys(_EXPERT, _HALF)
     modes = TabularModes(
