@@ -8,6 +8,7 @@ from tests.chance import chi_square
 
 from bayescontrol.audit import (
     WORLDS,
+    InvalidTranscript,
     Lessons,
     PredictorFailed,
     TabularLearner,
@@ -150,3 +151,15 @@ def test_lessons_in_two_parts_teach_what_they_teach_together() -> None:
     parts = TabularLearner(BOXES).learn(halves[0]).learn(halves[1])
     assert whole.counts.keys() == parts.counts.keys()
     assert all((whole.counts[h] == parts.counts[h]).all() for h in whole.counts)
+
+
+@pytest.mark.parametrize("pseudo_count", [0.0, -1.0, np.inf, np.nan])
+def test_a_learner_needs_a_positive_pseudo_count(pseudo_count: float) -> None:
+    with pytest.raises(ValueError, match=r"pseudo_count=.*: it must be in \(0"):
+        TabularLearner(WORLDS["liar"], pseudo_count)
+
+
+def test_lessons_of_another_world_are_refused() -> None:
+    lessons = factual_lessons(WORLDS["liar"], 3)
+    with pytest.raises(InvalidTranscript, match="of the world 'liar', not of 'chain'"):
+        TabularLearner(WORLDS["chain"]).learn(lessons)

@@ -109,7 +109,7 @@ class TabularLearner:
 
     def __init__(self, world: World, pseudo_count: float = 0.01) -> None:
         self.world = world
-        self.pseudo_count = require_between("pseudo_count", pseudo_count, 0.0, np.inf)
+        self.pseudo_count = require_between("pseudo_count", pseudo_count, 0, np.inf, ends="()")
         #: The counts of the next symbols, by history.
         self.counts: dict[tuple[str, ...], FloatArray] = {}
 
