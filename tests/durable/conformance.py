@@ -18,15 +18,15 @@ Reopen: TypeAlias = Callable[[], LogStore]
 
 
 def decided(seq: int, key: str | None = None, payload: bytes = b'{"a":"red"}') -> Row:
-    return Row(seq, "decided", None, key, payload, seq * 7919 % 2**32)
+    return Row(seq, "decided", None, key, None, payload, seq * 7919 % 2**32)
 
 
 def observed(seq: int, n: int) -> Row:
-    return Row(seq, "observed", n, None, b'{"o":1}', 2**32 - seq)
+    return Row(seq, "observed", n, None, None, b'{"o":1}', 2**32 - seq)
 
 
 ROWS = [
-    Row(1, "created", None, None, b'{"model":"m"}', 0),
+    Row(1, "created", None, None, None, b'{"model":"m"}', 0),
     decided(2),
     decided(3, "visit-81"),
     observed(4, 3),
@@ -91,9 +91,9 @@ class StoreConformance:
 
     def test_rows_are_found_by_decision_and_by_key(self, log: Log) -> None:
         log.append(ROWS)
-        assert log.find_observation(3) == ROWS[3]
-        assert log.find_observation(2) == ROWS[5]
-        assert log.find_observation(5) is None
+        assert log.find_answer(3) == ROWS[3]
+        assert log.find_answer(2) == ROWS[5]
+        assert log.find_answer(5) is None
         assert log.find_key("visit-81") == ROWS[2]
         assert log.find_key("Ünïcode key ✓") == ROWS[4]
         assert log.find_key("visit-82") is None
@@ -144,7 +144,7 @@ class StoreConformance:
         again = reopen()
         log = again.log("checkout")
         assert (log.head(), list(log.read())) == (6, ROWS)
-        assert (log.find_key("visit-81"), log.find_observation(3)) == (ROWS[2], ROWS[3])
+        assert (log.find_key("visit-81"), log.find_answer(3)) == (ROWS[2], ROWS[3])
         assert list(log.snapshots()) == [Snapshot(4, b"state", b"digest")]
         log.append([decided(7)])
         assert again.names() == ["checkout"]
@@ -203,7 +203,7 @@ class StoreConformance:
             lambda: log.append([decided(7)]),
             lambda: list(log.read()),
             lambda: log.find_key("visit-81"),
-            lambda: log.find_observation(3),
+            lambda: log.find_answer(3),
             lambda: log.save_snapshot(Snapshot(1, b"", b"")),
         ):
             with pytest.raises(errors.StoreFailed, match="closed"):

@@ -131,7 +131,7 @@ def test_an_observation_of_no_decision_is_damage(n: int) -> None:
 
 def checked(kind: str, payload: bytes, n: int | None = None, key: str | None = None) -> Row:
     """A row with a valid checksum, so that its content is checked."""
-    return Row(1, kind, n, key, payload, events._checksum(1, kind, n, key, payload))
+    return Row(1, kind, n, key, None, payload, events._checksum(1, kind, n, key, None, payload))
 
 
 def body(event: events.Event, **wrong: Any) -> bytes:

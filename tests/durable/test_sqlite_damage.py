@@ -136,7 +136,7 @@ def test_a_log_that_contradicts_itself_is_damaged(case: str, snapshots: bool) ->
     history(store)
     # Without its unique indexes the table accepts rows that no agent would write.
     with store._require_open().transaction() as db:
-        db.execute("DROP INDEX keys; DROP INDEX observations")
+        db.execute("DROP INDEX keys; DROP INDEX answers")
         if not snapshots:
             db.execute("DELETE FROM snapshots")
     log = store.log("shop")
@@ -187,7 +187,7 @@ def test_an_export_can_start_at_any_event(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("column", "index", "found", "wrong"),
-    [("key", "keys", b"visit-2", b"visit-6"), ("n", "observations", b"\x04\x05", b"\x06\x05")],
+    [("key", "keys", b"visit-2", b"visit-6"), ("n", "answers", b"\x04\x05", b"\x06\x05")],
 )
 def test_an_index_that_points_to_another_row_is_damage(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, column: str, index: str, found: bytes,
@@ -217,9 +217,13 @@ def test_an_index_that_points_to_another_row_is_damage(
     store = SqliteStore(f"sqlite:///{path}")
     log = store.log("shop")
     assert log.head() == 6  # the first of two rows is accepted, the second is not
-    new = Row(8, "", 6, None, b"", 0) if column == "n" else Row(8, "", None, "visit-6", b"", 0)
+    new = (
+        Row(8, "", 6, None, None, b"", 0)
+        if column == "n"
+        else Row(8, "", None, "visit-6", None, b"", 0)
+    )
     with pytest.raises(DamagedLog, match="index"):
-        log.append([Row(7, "", 7, "visit-7", b"", 0), new])
+        log.append([Row(7, "", 7, "visit-7", None, b"", 0), new])
     assert log.head() == 6
     store.close()
 

@@ -133,7 +133,7 @@ def bits(path: Path, names: list[str], count: int, rng: random.Random) -> list[i
     return [rng.choice(places) * 8 + rng.randrange(8) for _ in range(count)]
 
 
-INDEXES = ["observations", "keys", "sqlite_autoindex_logs_1"]
+INDEXES = ["answers", "keys", "sessions", "amendments", "sqlite_autoindex_logs_1"]
 
 
 def test_a_flipped_bit_in_an_index_is_harmless_or_reported(intact: tuple[Path, list[Any]]) -> None:

@@ -163,6 +163,7 @@ class _Head(msgspec.Struct):
     checksum: int
     n: int | None = None
     key: str | None = None
+    session: str | None = None
 
 
 class _DecidedBody(msgspec.Struct, omit_defaults=True, gc=False):
@@ -189,20 +190,26 @@ _decode_observed: Final = msgspec.json.Decoder(_ObservedBody).decode
 _decode_object: Final = msgspec.json.Decoder(dict[str, Any]).decode
 
 
-def _checksum(seq: int, kind: str, n: int | None, key: str | None, payload: bytes) -> int:
+def _checksum(
+    seq: int, kind: str, n: int | None, key: str | None, session: str | None, payload: bytes
+) -> int:
     """Return the CRC-32 of the payload, started with a hash of the other columns."""
     columns = seq * _SEQ_FACTOR + (n or 0) * _N_FACTOR + _KIND_CODES.get(kind, 0)
     start = columns % 2**32
-    return crc32(payload, start if key is None else crc32(key.encode(), start))
+    if key is not None:
+        start = crc32(key.encode(), start)
+    if session is not None:  # the separator, which no key contains, tells the two apart
+        start = crc32(b"\0" + session.encode(), start)
+    return crc32(payload, start)
 
 
 def encode_row(event: Event) -> Row:
     """Encode an event as a row.
 
-    >>> encode_row(Observed(seq=3, n=2, o=1, time=0.5))
-    Row(seq=3, kind='observed', n=2, key=None, payload=b'{"o":1,"time":0.5}', checksum=...)
+    >>> encode_row(Observed(seq=3, n=2, o=1, time=0.5))[:3]
+    (3, 'observed', 2)
     """
-    n = key = None
+    n = key = session = None
     if type(event) is Decided:
         kind, key = "decided", event.key
         x, a = as_plain(event.x, "the situation"), as_plain(event.a, "the action")
@@ -222,7 +229,8 @@ def encode_row(event: Event) -> Row:
         fields = asdict(event) | {"settings": settings, "seed": str(event.seed)}
         body = {name: v for name, v in fields.items() if name != "seq" and v is not None}
     payload = _encode(body)
-    return Row(event.seq, kind, n, key, payload, _checksum(event.seq, kind, n, key, payload))
+    checksum = _checksum(event.seq, kind, n, key, session, payload)
+    return Row(event.seq, kind, n, key, session, payload, checksum)
 
 
 def decode_row(row: Row, log: str | None = None) -> Event:
@@ -233,9 +241,9 @@ def decode_row(row: Row, log: str | None = None) -> Event:
     >>> decode_row(encode_row(Observed(seq=3, n=2, o=(1.0, "b"), time=0.5)))
     Observed(seq=3, n=2, o=(1.0, 'b'), time=0.5)
     """
-    seq, kind, n, key, payload, checksum = row
+    seq, kind, n, key, session, payload, checksum = row
     try:
-        if checksum != _checksum(seq, kind, n, key, payload):
+        if checksum != _checksum(seq, kind, n, key, session, payload):
             raise damaged_error(log, f"event {seq} is damaged, its checksum is wrong")
         if kind == "observed" and n is not None:
             body = _decode_observed(payload)
@@ -306,7 +314,8 @@ def from_line(line: str) -> Event:
         payload = _encode({k: v for k, v in fields.items() if k not in _Head.__struct_fields__})
     except (ValueError, RecursionError) as error:
         raise DamagedLog(f"{line[:60]!r} is not an event of a log ({error})") from None
-    return decode_row(Row(head.seq, head.kind, head.n, head.key, payload, head.checksum))
+    head_columns = (head.seq, head.kind, head.n, head.key, head.session)
+    return decode_row(Row(*head_columns, payload, head.checksum))
 
 
 def check_history(events: Iterable[Event], start: int | None = 1) -> Iterator[Event]:

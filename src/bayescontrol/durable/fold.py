@@ -100,7 +100,7 @@ class Decisions:
         if self._log is None or (n in self._recent and n not in self._observed):
             return None
         lookup = f"decision {n} to its observation"
-        return self._decode(self._log.find_observation(n), Observed, self._observed.get(n), lookup)
+        return self._decode(self._log.find_answer(n), Observed, self._observed.get(n), lookup)
 
     def _decode(self, row: Row | None, kind: type[E], seq: int | None, lookup: str) -> E | None:
         """Decode the row that an index leads to; raise `DamagedLog` if it is not event `seq`.

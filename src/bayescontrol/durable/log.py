@@ -48,9 +48,10 @@ class Row(NamedTuple):
     """One event as a store keeps it."""
 
     seq: int  #: its position in the log, from 1
-    kind: str  #: "created", "decided", "observed" or "refitted"
-    n: int | None  #: for an observation: the seq of its decision
-    key: str | None  #: for a decision: the caller's idempotency key
+    kind: str  #: "created", "decided", "observed", …, see `durable.events`
+    n: int | None  #: the seq of the event that this one answers or amends
+    key: str | None  #: the caller's idempotency key
+    session: str | None  #: for a decision: the session that it belongs to
     payload: bytes
     checksum: int  #: 0 … 2³² - 1
 
@@ -165,7 +166,7 @@ class Log(ABC):
     Its methods may be called from any thread. After `close` they raise `StoreFailed`.
 
     >>> log: Log = open_store("sqlite:///:memory:").log("checkout")
-    >>> log.append([Row(1, "created", None, None, b"{}", 0)])
+    >>> log.append([Row(1, "created", None, None, None, b"{}", 0)])
     >>> log.head(), [row.kind for row in log.read()]
     (1, ['created'])
     """
@@ -206,12 +207,14 @@ class Log(ABC):
 
     @abstractmethod
     def _select(
-        self, query: Literal["rows", "n", "key", "snapshots", "snapshot"], *values: Any
+        self,
+        query: Literal["rows", "amendments", "n", "key", "session", "snapshots", "snapshot"],
+        *values: Any,
     ) -> Any:
         """Query this log.
 
-        Return rows by their first and last seq, by n or by key, the seqs of the snapshots, or one
-        snapshot by seq.
+        Return rows, or amendments only, by their first and last seq; rows by n or by key; the last
+        row of a session; the seqs of the snapshots; or one snapshot by seq.
         """
 
     def read(self, start: int = 1, stop: int | None = None) -> Iterator[Row]:
@@ -229,13 +232,22 @@ class Log(ABC):
                 return
             start = end + 1
 
-    def find_observation(self, n: int) -> Row | None:
-        """Return the observation of decision n, if there is one."""
+    def amendments(self, start: int, stop: int) -> list[Row]:
+        """Return the rows start … stop that correct or withdraw an observation."""
+        self._require_open()
+        return [Row._make(row) for row in self._select("amendments", start, stop)]
+
+    def find_answer(self, n: int) -> Row | None:
+        """Return the row that answers or amends event n, if there is one."""
         return self._single("n", n, self._select("n", n))
 
     def find_key(self, key: str) -> Row | None:
-        """Return the decision with this key, if there is one."""
+        """Return the row with this key, if there is one."""
         return self._single("key", key, self._select("key", key))
+
+    def find_session(self, session: str) -> Row | None:
+        """Return the last decision of a session, if there is one."""
+        return self._single("session", session, self._select("session", session))
 
     def _single(self, column: str, value: Any, found: Sequence[Sequence[Any]]) -> Row | None:
         """Return the row that a lookup by key or n found, or None if it found nothing.

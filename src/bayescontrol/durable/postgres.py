@@ -34,8 +34,10 @@ _QUEUED_TURNS: Final = 32
 _QUERIES: Final[Mapping[str, LiteralString]] = {
     "head": "SELECT head FROM {s}.logs WHERE name = %s",
     "rows": "{select_events} AND seq BETWEEN %s AND %s ORDER BY seq",
+    "amendments": "{select_events} AND seq BETWEEN %s AND %s AND {amends} ORDER BY seq",
     "n": "{select_events} AND n = %s",
     "key": "{select_events} AND key = %s",
+    "session": "{select_events} AND session = %s ORDER BY seq DESC LIMIT 1",
     "snapshots": "SELECT seq FROM {s}.snapshots WHERE log = {log} ORDER BY seq DESC",
     "snapshot": "SELECT seq, state, checksum FROM {s}.snapshots WHERE log = {log} AND seq = %s",
 }
@@ -49,9 +51,9 @@ _MOVE_HEAD: Final = (
     "WITH log AS (UPDATE {s}.logs SET head = %s WHERE name = %s AND head = %s RETURNING id)"
 )
 _INSERT: Final = (
-    " INSERT INTO {s}.events (log, seq, kind, n, key, payload, checksum, batch)"
+    " INSERT INTO {s}.events (log, seq, kind, n, key, session, payload, checksum, batch)"
     " SELECT log.id, row.*, %b FROM log, unnest(%b::bigint[], %b::text[], %b::bigint[],"
-    " %b::text[], %b::bytea[], %b::bigint[]) AS row"
+    " %b::text[], %b::text[], %b::bytea[], %b::bigint[]) AS row"
 )
 #: Save a snapshot; delete snapshots.
 _SAVE: Final = (
@@ -66,7 +68,7 @@ _DELETE: Final = "DELETE FROM {s}.snapshots WHERE log = {log} AND seq = ANY(%s)"
 LAYOUT: Final = 1
 _PROGRAM: Final = "bayescontrol"
 #: The unique indexes by name, and the column of each that a duplicate violates.
-_COLUMN_OF_INDEX: Final[Mapping[str | None, str]] = {"keys": "key", "observations": "n"}
+_COLUMN_OF_INDEX: Final[Mapping[str | None, str]] = {"keys": "key", "answers": "n"}
 _TABLE_NAMES: Final = frozenset({"about", "logs", "events", "snapshots"})
 #: "BaCo", the advisory lock for creating the tables.
 _CREATING_LOCK: Final = 0x4261436F
@@ -79,11 +81,14 @@ CREATE TABLE {s}.logs (
 ) WITH (fillfactor = 50);
 CREATE TABLE {s}.events (
     log bigint NOT NULL, seq bigint NOT NULL CHECK (seq > 0), kind text NOT NULL, n bigint,
-    key text COLLATE "C", payload bytea NOT NULL, checksum bigint NOT NULL, batch uuid NOT NULL,
+    key text COLLATE "C", session text COLLATE "C", payload bytea NOT NULL,
+    checksum bigint NOT NULL, batch uuid NOT NULL,
     PRIMARY KEY (log, seq)
 );
-CREATE UNIQUE INDEX observations ON {s}.events (log, n) WHERE n IS NOT NULL;
+CREATE UNIQUE INDEX answers ON {s}.events (log, n) WHERE n IS NOT NULL;
 CREATE UNIQUE INDEX keys ON {s}.events (log, key) WHERE key IS NOT NULL;
+CREATE INDEX sessions ON {s}.events (log, session, seq) WHERE session IS NOT NULL;
+CREATE INDEX amendments ON {s}.events (log, seq) WHERE {amends};
 CREATE TABLE {s}.snapshots (
     log bigint NOT NULL, seq bigint NOT NULL, state bytea NOT NULL, checksum bytea NOT NULL,
     PRIMARY KEY (log, seq)
@@ -108,13 +113,15 @@ UNION ALL SELECT 'rule ' || rulename FROM pg_catalog.pg_rules WHERE schemaname =
 
 @cache
 def _statement(text: LiteralString, schema: str) -> bytes:
-    """Fill in {s}, the schema; {log}, the id of a log by name; {select_events}, for a log."""
+    """Fill in the schema {s}, the id of a log by name {log}, {select_events}, and {amends}."""
     s = psycopg.sql.Identifier(schema)
     log = psycopg.sql.SQL("(SELECT id FROM {s}.logs WHERE name = %s)").format(s=s)
     select_events = psycopg.sql.SQL(
-        "SELECT seq, kind, n, key, payload, checksum FROM {s}.events WHERE log = {log}"
+        "SELECT seq, kind, n, key, session, payload, checksum FROM {s}.events WHERE log = {log}"
     ).format(s=s, log=log)
-    return psycopg.sql.SQL(text).format(s=s, log=log, select_events=select_events).as_bytes(None)
+    amends = psycopg.sql.SQL("kind IN ('corrected', 'withdrawn')")
+    names = {"s": s, "log": log, "select_events": select_events, "amends": amends}
+    return psycopg.sql.SQL(text).format(**names).as_bytes(None)
 
 
 def _prepare(connection: Connection, schema: str, url: str, create: bool) -> None:

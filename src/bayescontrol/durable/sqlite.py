@@ -25,13 +25,13 @@ from bayescontrol.durable.log import (
     require_usable,
     snapshots_to_delete,
 )
-from bayescontrol.durable.sqlite_file import MEMORY, SqliteFile, apsw, try_function
+from bayescontrol.durable.sqlite_file import AMENDS, MEMORY, SqliteFile, apsw, try_function
 from bayescontrol.errors import HeadMoved, StoreBusy, StoreFailed, UnknownStore
 
-_COLUMNS: Final = "seq, kind, n, key, payload, checksum"
+_COLUMNS: Final = "seq, kind, n, key, session, payload, checksum"
 # These statements are built from constants only.
-_INSERT: Final = f"INSERT INTO events (log, {_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?)"  # noqa: S608
-_MORE: Final = ", (?, ?, ?, ?, ?, ?, ?)"
+_INSERT: Final = f"INSERT INTO events (log, {_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"  # noqa: S608
+_MORE: Final = ", (?, ?, ?, ?, ?, ?, ?, ?)"
 #: The maximum number of rows in one statement.
 _MAX_ROWS: Final = 64
 _SELECT: Final = f"SELECT {_COLUMNS} FROM events WHERE log = ?1 AND "  # noqa: S608
@@ -39,8 +39,10 @@ _SELECT: Final = f"SELECT {_COLUMNS} FROM events WHERE log = ?1 AND "  # noqa: S
 _FIND: Final = _SELECT + "seq IN (SELECT seq FROM events WHERE log = ?1 AND {} = ?2)"  # noqa: S608
 _QUERIES: Final = {
     "rows": _SELECT + "seq BETWEEN ?2 AND ?3 ORDER BY seq",
+    "amendments": _SELECT + f"seq BETWEEN ?2 AND ?3 AND {AMENDS} ORDER BY seq",
     "n": _FIND.format("n"),
     "key": _FIND.format("key"),
+    "session": f"{_SELECT}session = ?2 ORDER BY seq DESC LIMIT 1",
     "snapshots": "SELECT seq FROM snapshots WHERE log = ? ORDER BY seq DESC",
     "snapshot": "SELECT seq, state, checksum FROM snapshots WHERE log = ? AND seq = ?",
 }

@@ -40,14 +40,18 @@ MEMORY: Final = ":memory:"
 APPLICATION: Final = 0x4261436F
 #: The version of the tables; the format of the events is `events.FORMAT`.
 LAYOUT: Final = 1
-_TABLES: Final = """
+#: Which events amend an observation.
+AMENDS: Final = "kind IN ('corrected', 'withdrawn')"
+_TABLES: Final = f"""
 CREATE TABLE logs (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE) STRICT;
 CREATE TABLE events (
     log INTEGER NOT NULL, seq INTEGER NOT NULL, kind TEXT NOT NULL, n INTEGER, key TEXT,
-    payload BLOB NOT NULL, checksum INTEGER NOT NULL, PRIMARY KEY (log, seq)
+    session TEXT, payload BLOB NOT NULL, checksum INTEGER NOT NULL, PRIMARY KEY (log, seq)
 ) STRICT, WITHOUT ROWID;
-CREATE UNIQUE INDEX observations ON events (log, n) WHERE n IS NOT NULL;
+CREATE UNIQUE INDEX answers ON events (log, n) WHERE n IS NOT NULL;
 CREATE UNIQUE INDEX keys ON events (log, key) WHERE key IS NOT NULL;
+CREATE INDEX sessions ON events (log, session, seq) WHERE session IS NOT NULL;
+CREATE INDEX amendments ON events (log, seq) WHERE {AMENDS};
 CREATE TABLE snapshots (
     log INTEGER NOT NULL, seq INTEGER NOT NULL, state BLOB NOT NULL, checksum BLOB NOT NULL,
     PRIMARY KEY (log, seq)

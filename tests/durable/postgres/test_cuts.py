@@ -61,7 +61,7 @@ def test_a_cut_snapshot_or_read_is_repeated(remote: PostgresStore, proxy: Proxy,
         (log.head, 6),
         (lambda: list(log.read(1, 6)), ROWS),
         (lambda: log.find_key("visit-81"), ROWS[2]),
-        (lambda: log.find_observation(3), ROWS[3]),
+        (lambda: log.find_answer(3), ROWS[3]),
         (lambda: list(log.snapshots()), [Snapshot(4, b"state", b"digest")]),
         (remote.names, ["checkout"]),
     ):
