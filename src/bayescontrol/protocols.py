@@ -9,7 +9,8 @@ More power is a capability: a small optional protocol; `_mode_queries.has` looks
 No base class is needed anywhere: an object with the right methods is a mode.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Any, ClassVar, Final, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from bayescontrol._arrays import Arrays, FloatArray
@@ -214,6 +215,20 @@ class Resumable(Protocol[M_co]):
 
     def last(self) -> M_co | None: ...
     def copy(self) -> Any: ...
+
+
+class Choosing(Protocol):
+    """Choose among some arms only, and subtract prices from mean rewards, within a block.
+
+    Within the block `sample` and `action_probabilities` choose among these arms, by default all
+    active ones, and a mode maximises mean minus price. An arm without a price costs 0.
+    """
+
+    def choosing(
+        self,
+        among: Sequence[Hashable] | None = None,
+        prices: Mapping[Hashable, float] | None = None,
+    ) -> AbstractContextManager[None]: ...
 
 
 class Skips(Protocol[X_contra, A_contra]):
