@@ -62,7 +62,7 @@ def test_an_arm_whose_probability_underflows_gets_what_the_others_cannot_take() 
 
 
 def test_shares_that_no_distribution_has_are_refused() -> None:
-    with pytest.raises(errors.InvalidRequest, match="sum to 1.2"):
+    with pytest.raises(errors.InvalidRequest, match=r"sum to 1\.2"):
         limited({"red": 0.5, "blue": 0.5}, {"red": (0.6, 1.0), "blue": (0.6, 1.0)})
     with pytest.raises(errors.InvalidRequest, match=r"0\.8 at most"):
         limited({"red": 0.5, "blue": 0.5}, {"red": (0.0, 0.4), "blue": (0.0, 0.4)})
@@ -115,7 +115,8 @@ def test_a_default_outside_the_range_is_refused() -> None:
         (SHOP, Configuration(shares=dict.fromkeys(["red", "blue", "green"], (0, 0.2))),
          errors.InvalidRequest),
         (SHOP, Configuration(window=1, default=7), errors.BadEvidence),
-        (random_modes(2, seed=1), Configuration(window=1, default=0), errors.MissingCapability),
+        (random_modes(2, situations=3, seed=1), Configuration(window=1, default=0),
+         errors.MissingCapability),
     ],
 )  # fmt: skip
 def test_a_configuration_that_the_agent_cannot_follow_changes_nothing(

@@ -1,7 +1,6 @@
 """Feedback as it comes: defaults at the end of a window, corrections, withdrawals and totals."""
 
 import warnings
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -45,10 +44,10 @@ class Clock:
 
 
 @pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> Iterator[Clock]:
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
     monkeypatch.setattr(turn, "time", clock)
-    yield clock
+    return clock
 
 
 def counts(agent: DurableAgent) -> dict[str, tuple[float, float]]:
@@ -324,7 +323,7 @@ def test_an_invalid_correction_is_rejected_alone(clock: Clock) -> None:
 
 
 def test_agents_that_need_feedback_in_turn_have_no_withdrawals() -> None:
-    with open_agent(MEMORY, "stream", random_modes(2, seed=1)) as agent:
+    with open_agent(MEMORY, "stream", random_modes(2, situations=3, seed=1)) as agent:
         d = agent.act()
         agent.observe(d, 0)
         with pytest.raises(errors.InvalidRequest, match="cannot be withdrawn"):

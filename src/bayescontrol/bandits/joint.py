@@ -204,6 +204,11 @@ class LogitNormalBelief(ParticleBelief):
 
     format_name: ClassVar[str] = "ParticleBelief"
 
+    @property
+    def labels(self) -> Names:
+        """The arms."""
+        return Names("arm", self._theta.shape[1])
+
     @contextmanager
     def choosing(
         self,
@@ -211,7 +216,7 @@ class LogitNormalBelief(ParticleBelief):
         prices: Mapping[Hashable, float] | None = None,
     ) -> Iterator[None]:
         """In the block, modes pull the eligible arm with the largest mean reward minus price."""
-        arms, act = Names("arm", self._theta.shape[1]), self._act
+        arms, act = self.labels, self._act
         places = eligible_places(arms, np.arange(len(arms)), among)
         self._act = partial(_pull_best_of, places, prices_of(arms, places, prices))
         try:

@@ -40,8 +40,8 @@ _REQUEST_ERRORS: Final = (
     *(errors.DamagedLog, errors.FeedbackDue, errors.InvalidRequest, errors.UnknownDecision),
 )
 #: The place of requests in a turn; all others come last.
-_ORDER: Final[Mapping[type, int]] = {Withdraw: 0, Configure: 1, ChangeArm: 1, Act: 2}
-_LAST: Final = 3
+_ORDER: Final[Mapping[type, int]] = {Configure: 0, ChangeArm: 0, Act: 1}
+_LAST: Final = 2
 #: The maximum number of defaults in one turn.
 _MAX_DEFAULTS: Final = 1_000
 #: Folds the log again, with these amendments by the number of the first answer.
@@ -102,8 +102,8 @@ class Turn:
         self._amended: dict[int, _Amended] = {}
         self._time = time.time()
         if self._late_feedback:  # otherwise the order stays
-            requests = sorted(requests, key=lambda request: _ORDER.get(type(request), _LAST))
             requests = self._amend(requests, isolate)
+            requests.sort(key=lambda request: _ORDER.get(type(request), _LAST))
         for request in requests:
             # Discard errors from the aborted attempt.
             request.error, request.rejected_by_agent = None, False
