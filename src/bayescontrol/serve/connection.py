@@ -315,7 +315,8 @@ class HttpConnection(httptools_impl.HttpToolsProtocol):
         self._write(status, headers, body)
         self._metrics.requests.labels("other", "other", str(status)).inc()
         self._metrics.problems.labels(kind).inc()
-        self.transport.write_eof()
+        if self.transport.can_write_eof():  # TLS cannot
+            self.transport.write_eof()
         self._unread = 0
         self._end()
         self._set_timer(_LINGER)
