@@ -230,9 +230,15 @@ def _read_tokens(file: Path) -> list[Token]:
 
 
 def warn_if_public(file: Path) -> None:
-    """Warn if other users of the machine can read a file with secrets."""
-    if os.name == "posix" and file.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO):
-        warnings.warn(f"other users can read {file}: chmod 600 {file}", stacklevel=4)
+    """Warn if other users of the machine can read a file with secrets that belongs to us.
+
+    A file of another owner, such as a secret in a container, cannot be changed by this user.
+    """
+    if os.name == "posix":
+        found = file.stat()
+        is_readable = found.st_mode & (stat.S_IRWXG | stat.S_IRWXO)
+        if is_readable and found.st_uid == os.geteuid():
+            warnings.warn(f"other users can read {file}: chmod 600 {file}", stacklevel=4)
 
 
 def is_loopback(host: str) -> bool:
