@@ -13,7 +13,6 @@ import click
 
 from bayescontrol.cli.screen import UsageError, json_option, print_json, print_message
 from bayescontrol.cli.server_options import (
-    FileMode,
     config_options,
     effective_config,
     option,
@@ -85,7 +84,7 @@ def limit_options(command: Callable[..., Any]) -> Callable[..., Any]:
 @option("--unix-socket", type=_PATH, help="Listen on this path instead of a port.")
 @option(
     "--unix-socket-mode",
-    type=FileMode(),
+    type=click.Choice(["600", "660", "666"]),
     default="600",
     show_default=True,
     help="The permissions of that path.",
@@ -121,7 +120,7 @@ def limit_options(command: Callable[..., Any]) -> Callable[..., Any]:
 @click.pass_context
 def serve(
     ctx: click.Context, *, store: str | None, store_file: TextIO | None, host: str, port: int,
-    unix_socket: Path | None, unix_socket_mode: int, tls_cert: Path | None, tls_key: Path | None,
+    unix_socket: Path | None, unix_socket_mode: str, tls_cert: Path | None, tls_key: Path | None,
     token_file: Path | None, access_log: Path | None, backup_folder: Path | None,
     backup_every: float | None, backup_keep: int | None, warm_up: bool, models: tuple[str, ...],
     allow_host: tuple[str, ...], show_config: bool, **limits: Any,
@@ -153,7 +152,7 @@ def serve(
             tokens=Tokens.found(token_file), limits=Limits(**limits),
             models={model.name: model for model in user_models}, allow_hosts=allow_host,
             tls=(tls_cert, tls_key) if tls_cert and tls_key else None,
-            unix_socket=unix_socket, socket_mode=unix_socket_mode, access_log=access_log,
+            unix_socket=unix_socket, socket_mode=int(unix_socket_mode, 8), access_log=access_log,
             backups=backup_folder and BackupPlan(backup_folder, backup_every, backup_keep),
             warm_up=warm_up,
         )  # fmt: skip

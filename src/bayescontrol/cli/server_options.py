@@ -32,25 +32,14 @@ _SOURCES: Final = {
     ParameterSource.DEFAULT_MAP: "file",
     ParameterSource.DEFAULT: "default",
 }
+#: Kinds of options, the types of their values in a file, and how messages call them.
+_TYPES: Final[tuple[Any, ...]] = (
+    (type(click.BOOL), (bool,), "true or false"),
+    (type(click.INT), (int,), "an integer"),
+    (type(click.FLOAT), (int, float), "a number"),
+)
+_STRING: Final = ((str,), "a string")
 _RANKS: Final = {source: rank for rank, source in enumerate(_SOURCES)}
-
-
-class FileMode(click.ParamType):
-    """The permissions of a file, as three octal digits.
-
-    >>> oct(FileMode().convert("660", None, None))
-    '0o660'
-    """
-
-    name = "mode"
-
-    def convert(self, value: Any, param: Any, ctx: Any) -> int:
-        """Return the permissions as a number."""
-        if isinstance(value, int):  # the default
-            return value
-        if not re.fullmatch(r"0?[0-7]{3}", str(value)):
-            self.fail(f"{value!r} is not a mode: give three octal digits, for example 660")
-        return int(value, 8)
 
 
 def option(name: str, *more: str, **settings: Any) -> Callable[[Any], Any]:
@@ -93,32 +82,17 @@ def _load(ctx: click.Context, _: click.Parameter, file: Path | None) -> None:
     for key, value in values.items():
         if key not in params:
             raise UsageError(f"{file}: unknown key {key!r}; the keys are {', '.join(params)}")
-        expected = _type_of(params[key])
-        is_valid = type(value) in (int, float) if expected is float else type(value) is expected
-        if not is_valid or (expected is list and {type(item) for item in value} - {str}):
+        param, is_list = params[key], isinstance(value, list)
+        types, expected = next((t for kind, *t in _TYPES if isinstance(param.type, kind)), _STRING)
+        items = value if is_list else [value]
+        if is_list != param.multiple or not all(type(item) in types for item in items):
             # The value is not shown: it may be a secret.
-            wanted = (
-                "a list of strings" if expected is list else f"a value of type {_NAMES[expected]}"
-            )
+            wanted = f"a list, each item {expected}" if param.multiple else expected
             raise UsageError(f"{file}: the value of {key!r} is invalid: give {wanted}")
-        defaults[str(params[key].name)] = value
+        defaults[str(param.name)] = value
     if has_password(defaults.get("store")):
         warn_if_public(file)
     ctx.default_map = defaults
-
-
-_NAMES: Final = {bool: "boolean", int: "integer", float: "number", str: "string"}
-
-
-def _type_of(param: click.Parameter) -> type:
-    """Return the type of a parameter's value in a configuration file."""
-    if param.multiple:
-        return list
-    kinds = ((click.BOOL, bool), (click.INT, int), (click.FLOAT, float))
-    for kind, found in kinds:
-        if isinstance(param.type, type(kind)):
-            return found
-    return str
 
 
 def effective_config(ctx: click.Context) -> Iterator[str]:
@@ -130,20 +104,18 @@ def effective_config(ctx: click.Context) -> Iterator[str]:
         if source is ParameterSource.ENVIRONMENT:
             where = f"{where}, {param.envvar}"
         is_unset = value is None or value == ()
-        yield f"# {key} is not set" if is_unset else f"{key} = {_toml(value, param)}  # {where}"
+        yield f"# {key} is not set" if is_unset else f"{key} = {_toml(value)}  # {where}"
     if os.environ.get(VARIABLE, "").strip():
         yield f"# a token with the role write  # environment, {VARIABLE}"
 
 
-def _toml(value: Any, param: click.Parameter) -> str:
+def _toml(value: Any) -> str:
     """Return a value in TOML, without the password of an address."""
-    if isinstance(param.type, FileMode):
-        value = f"{value:o}"
-    elif hasattr(value, "read"):
-        value = value.name
-    elif has_password(value):
+    if has_password(value):
         value = redacted(value)
-    return json.dumps(value, default=str)
+    return json.dumps(
+        getattr(value, "name", value) if hasattr(value, "read") else value, default=str
+    )
 
 
 # -- the address of the store ----------------------------------------------------------------------
@@ -155,7 +127,7 @@ def has_password(address: object) -> bool:
     >>> has_password("postgresql://shop:secret@db/shop"), has_password("postgresql://shop@db/shop")
     (True, False)
     """
-    pattern = r"(\w+:)?/*[^@/]*:.*@|.*password="
+    pattern = r"(\w+:/+|(?!\w+:/))[^@/]*:.*@|.*password="
     return isinstance(address, str) and bool(re.match(pattern, address, re.IGNORECASE | re.DOTALL))
 
 

@@ -149,7 +149,7 @@ class Tokens:
         self._state = state  # of before the reading: a later change is noticed the next time
         try:
             self._callers = _by_digest(self._others + _read_tokens(self.file))
-        except InvalidToken as error:
+        except (InvalidToken, OSError) as error:
             # A traceback would add nothing to the message.
             _logger.error(  # noqa: TRY400
                 "the tokens stay as they were: %s", error

@@ -97,6 +97,8 @@ class Backups:
         if self._running is None or self._running.done():
             loop = asyncio.get_running_loop()
             self._running = loop.run_in_executor(self._pool, self._make)
+            # Retrieve an error, so that asyncio does not log it when no caller waits any more.
+            self._running.add_done_callback(lambda done: done.cancelled() or done.exception())
         return await asyncio.shield(self._running)
 
     def _make(self) -> Backup:

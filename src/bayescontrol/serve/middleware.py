@@ -153,13 +153,13 @@ class Middleware:
             scope["token"] = caller.name
         if self._rate_limiter is not None and not path.startswith(_HEALTH):
             self._rate_limiter.take(caller or address)
-        if caller or not self._tokens:
-            scope["state"]["identify"](caller or address)
         if scope["method"] not in _READING:
             if caller is not None and caller.role == "read":
                 why = f"the token {caller.name!r} has the role read: it allows GET only"
                 raise Refused("forbidden-role", why)
             self._require_valid_body(headers)
+        if caller or not self._tokens:
+            scope["state"]["identify"](caller or address)
         return caller or address
 
     def _log_failure(self, scope: _Scope, path: str, address: str, reason: str) -> None:
