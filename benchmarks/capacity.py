@@ -1,6 +1,6 @@
 """What a durable agent needs: bytes on disk and in memory, and seconds to open it.
 
-    python -m benchmarks.capacity [--decisions 20000]
+    python -m benchmarks.capacity [--decisions 2000]
 
 Every decision has a key of 32 characters and an observation. `docs/capacity.md` shows the result.
 """
@@ -74,7 +74,7 @@ def memory(problem: Any, agents: int = 200) -> float:
 def main() -> None:
     """Measure and print a table."""
     parser = argparse.ArgumentParser()
-    parser.add_argument("--decisions", type=int, default=20_000)
+    parser.add_argument("--decisions", type=int, default=2_000)
     decisions = parser.parse_args().decisions
     table = Table(title=f"{decisions:,} decisions with their observations, SQLite")
     columns = ("model", "disk per decision", "memory per agent", "opened from events", "snapshot")

@@ -81,8 +81,9 @@ def url() -> Iterator[str]:
 def test_a_valid_request_id_is_returned_and_another_is_replaced(
     url: str, path: str, given: str
 ) -> None:
-    method, body = ("POST", {}) if path.endswith("act") else ("GET", None)
-    answer = ask(url, method, path, body, {"X-Request-Id": given})
+    acts = path.endswith("act")
+    headers = {"X-Request-Id": given}
+    answer = ask(url, "POST" if acts else "GET", path, {} if acts else None, headers)
     id_ = answer.headers["x-request-id"]
     is_valid = re.fullmatch(r"[A-Za-z0-9._-]{1,64}", given) is not None
     assert re.fullmatch(r"[A-Za-z0-9._-]{1,64}", id_)

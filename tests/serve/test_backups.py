@@ -67,7 +67,7 @@ def test_decisions_go_on_during_a_backup_which_is_consistent(tmp_path: Path) -> 
     with open_agent(f"sqlite:///{tmp_path}/shop.db", "shop", SHOP, seed=1) as agent:
         for _ in range(200):
             agent.observe(agent.act(), 1)
-    store = open_store(f"sqlite:///{tmp_path}/shop.db")
+    store: Any = open_store(f"sqlite:///{tmp_path}/shop.db")
     filler = store.log("filler")
     for n in range(1, 201):
         filler.append([Row(n, "created", None, None, None, bytes(100_000), 0)])
@@ -115,7 +115,8 @@ def test_old_backups_of_this_store_are_deleted_and_no_other_file(tmp_path: Path)
 def test_a_failed_backup_is_reported_and_tried_again(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    fails, store = [True], open_store("sqlite:///:memory:")
+    fails = [True]
+    store: Any = open_store("sqlite:///:memory:")
 
     class Failing:
         """The store, whose backups fail as on a full disk."""
@@ -129,7 +130,8 @@ def test_a_failed_backup_is_reported_and_tried_again(
             store.backup(path)
 
     plan = BackupPlan(tmp_path, every=0.2)
-    with Server(Failing(), port=0, backups=plan) as server:
+    store_that_fails: Any = Failing()
+    with Server(store_that_fails, port=0, backups=plan) as server:
         wait_until(lambda: sum("backup to" in r.message for r in caplog.records) >= 2)
         assert metric(server.url, "backup_failed") == 1.0
         assert ask(server.url, "POST", "/v1/backups").kind == "disk-full"
@@ -147,7 +149,8 @@ def test_backups_are_made_regularly_and_a_restart_does_not_hasten_them(tmp_path:
     for _ in range(2):
         with served(*line) as (process, url):
             wait_until(lambda: len(list(folder.iterdir())) == 1)
-            wait_until(lambda url=url: ask(url, "GET", "/v1/health/ready").status == 200)
+            while ask(url, "GET", "/v1/health/ready").status != 200:
+                time.sleep(0.02)
             time.sleep(1.5)  # more than a tick
             process.terminate()
             assert process.wait(TIMEOUT) == 0
@@ -157,7 +160,7 @@ def test_backups_are_made_regularly_and_a_restart_does_not_hasten_them(tmp_path:
 
 def test_a_server_stops_during_a_backup(tmp_path: Path) -> None:
     entered = threading.Event()
-    store = open_store(f"sqlite:///{tmp_path}/shop.db")
+    store: Any = open_store(f"sqlite:///{tmp_path}/shop.db")
 
     class Slow:
         """The store, whose backups wait until it is closed."""
@@ -172,7 +175,8 @@ def test_a_server_stops_during_a_backup(tmp_path: Path) -> None:
 
     folder = tmp_path / "backups"
     folder.mkdir()
-    with Server(Slow(), port=0, backups=BackupPlan(folder, every=1.0)):
+    slow: Any = Slow()
+    with Server(slow, port=0, backups=BackupPlan(folder, every=1.0)):
         assert entered.wait(TIMEOUT)
     assert list(folder.iterdir()) == []
 

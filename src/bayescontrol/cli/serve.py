@@ -119,7 +119,7 @@ def limit_options(command: Callable[..., Any]) -> Callable[..., Any]:
 @config_options
 @click.pass_context
 def serve(
-    ctx: click.Context, *, store: str | None, store_file: TextIO | None, host: str, port: int,
+    ctx: click.Context, /, *, store: str | None, store_file: TextIO | None, host: str, port: int,
     unix_socket: Path | None, unix_socket_mode: str, tls_cert: Path | None, tls_key: Path | None,
     token_file: Path | None, access_log: Path | None, backup_folder: Path | None,
     backup_every: float | None, backup_keep: int | None, warm_up: bool, models: tuple[str, ...],
@@ -146,6 +146,9 @@ def serve(
             raise UsageError("a Unix socket has no TLS: give --unix-socket or --tls-cert")
         if backup_folder is None and (backup_every, backup_keep) != (None, None):
             raise UsageError("--backup-every and --backup-keep need --backup-folder")
+        backups = None
+        if backup_folder is not None:
+            backups = BackupPlan(backup_folder, backup_every, backup_keep)
         user_models = [_load_model(name) for name in models]
         server = Server(
             store_address(store, store_file), host=host, port=port,
@@ -153,8 +156,7 @@ def serve(
             models={model.name: model for model in user_models}, allow_hosts=allow_host,
             tls=(tls_cert, tls_key) if tls_cert and tls_key else None,
             unix_socket=unix_socket, socket_mode=int(unix_socket_mode, 8), access_log=access_log,
-            backups=backup_folder and BackupPlan(backup_folder, backup_every, backup_keep),
-            warm_up=warm_up,
+            backups=backups, warm_up=warm_up,
         )  # fmt: skip
     # Uvicorn handles the signal first; when it has finished, it raises the signal again.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))

@@ -39,13 +39,18 @@ _TYPES: Final[tuple[Any, ...]] = (
     (type(click.FLOAT), (int, float), "a number"),
 )
 _STRING: Final = ((str,), "a string")
-_RANKS: Final = {source: rank for rank, source in enumerate(_SOURCES)}
+_RANKS: Final[dict[ParameterSource | None, int]] = {
+    source: rank for rank, source in enumerate(_SOURCES)
+}
 
 
 def option(name: str, *more: str, **settings: Any) -> Callable[[Any], Any]:
     """Return a `click.option` that can also be set by a variable: BAYESCONTROL_PORT for --port."""
     variable = _PREFIX + name.partition("/")[0].lstrip("-").replace("-", "_").upper()
-    return click.option(name, *more, envvar=variable, show_envvar=True, **settings)
+    found: Callable[[Any], Any] = click.option(
+        name, *more, envvar=variable, show_envvar=True, **settings
+    )
+    return found
 
 
 def config_options(command: Callable[..., Any]) -> Callable[..., Any]:

@@ -318,9 +318,6 @@ class LogStore(Protocol):
         Raises `StoreBusy` if the log is already open, unless the store is shared.
         """
 
-    def backup(self, path: str | os.PathLike[str]) -> None:
-        """Copy all logs to a new file, atomically, while agents keep running."""
-
     def close(self) -> None:
         """Close the store and its logs. Idempotent."""
 

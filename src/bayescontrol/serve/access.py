@@ -70,7 +70,7 @@ class Token:
     secret: str = dataclasses.field(repr=False)
 
     def __post_init__(self) -> None:
-        if not isinstance(self.name, str) or not re.fullmatch(_VALID_NAME, self.name):
+        if not re.fullmatch(_VALID_NAME, self.name):
             raise InvalidToken("the name of a token has 1 to 64 letters, digits, '.', '_' and '-'")
         if self.role not in ROLES:
             raise InvalidToken("the role of a token must be read or write")

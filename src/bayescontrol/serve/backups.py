@@ -11,6 +11,7 @@ open. After each backup, the oldest of the same NAME are deleted, except the new
 import asyncio
 import logging
 import math
+import os
 import re
 import time
 from collections.abc import Callable
@@ -67,8 +68,10 @@ class Backups:
     def __init__(
         self, plan: BackupPlan, copy: Callable[[Path], object], url: str, metrics: Metrics
     ) -> None:
-        if not plan.folder.is_dir():
-            raise StoreFailed(f"--backup-folder {plan.folder} is not a folder: create it first")
+        if not (plan.folder.is_dir() and os.access(plan.folder, os.R_OK | os.W_OK)):
+            raise StoreFailed(
+                f"--backup-folder {plan.folder} is not a writable folder: create it first"
+            )
         self._plan, self._copy = plan, copy
         self._name = re.sub(r"[^\w.-]+", "-", Path(urlsplit(url).path).stem).strip("-.") or "store"
         self._pattern = re.compile(rf"{re.escape(self._name)}-(\d{{8}}T\d{{6}}Z)\.db")

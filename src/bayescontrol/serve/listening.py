@@ -34,15 +34,12 @@ class Listener:
     >>> listener.close()
     """
 
-    def __init__(
-        self, listening: socket.socket, url: str, tls: ssl.SSLContext | None = None,
-        path: Path | None = None,
-    ) -> None:  # fmt: skip
-        self.socket, self.url, self.tls, self._path = listening, url, tls, path
+    def __init__(self, listening: socket.socket, url: str, path: Path | None = None) -> None:
+        self.socket, self.url, self._path = listening, url, path
         self._inode = None if path is None else path.stat().st_ino
 
     @classmethod
-    def of_port(cls, host: str, port: int, tls: ssl.SSLContext | None = None) -> "Listener":
+    def of_port(cls, host: str, port: int, scheme: str = "http") -> "Listener":
         """Listen on a port; raise `CannotListen` if the address or the port is invalid."""
         if type(port) is not int or not 0 <= port <= _MAX_PORT:
             raise CannotListen(
@@ -60,8 +57,7 @@ class Listener:
                 f"cannot listen on {host}, port {port}: {reason}; choose another "
                 "with --host and --port (port 0: any free port)"
             ) from None
-        scheme = "http" if tls is None else "https"
-        return cls(listening, f"{scheme}://{in_url(host)}:{listening.getsockname()[1]}", tls)
+        return cls(listening, f"{scheme}://{in_url(host)}:{listening.getsockname()[1]}")
 
     @classmethod
     def of_path(cls, path: Path, mode: int) -> "Listener":
@@ -77,7 +73,7 @@ class Listener:
             temporary.chmod(mode)
             listening.listen(_BACKLOG)
             temporary.rename(path)
-            return cls(listening, f"unix://{path}", path=path)
+            return cls(listening, f"unix://{path}", path)
         except (OSError, AttributeError) as error:  # AttributeError: a system without them
             if listening is not None:
                 listening.close()

@@ -21,7 +21,7 @@ from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, MutableM
 from contextlib import ExitStack, asynccontextmanager, contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, Self
+from typing import Any, Final, Self, TypeAlias, cast
 
 import uvicorn
 from litestar import Litestar, Request, Response
@@ -44,6 +44,7 @@ from bayescontrol.serve.monitor import add_file_gauges
 from bayescontrol.serve.openapi import DOCS_ROUTES
 from bayescontrol.serve.routes import PAGES, ROUTES, answer_directly
 
+_Scope: TypeAlias = MutableMapping[str, Any]
 _logger = logging.getLogger("bayescontrol.serve")
 #: Problem types of the errors that Litestar raises, by status.
 _HTTP: Final = {404: "not-found", 405: "method-not-allowed", 413: "too-large"}
@@ -97,7 +98,7 @@ def application(
                 access_log.close()
 
     def handle_error(request: Request[Any, Any, Any], error: Exception) -> Response[bytes]:
-        status, headers, body = _error_answer(agents, request.scope, error)
+        status, headers, body = _error_answer(agents, cast("_Scope", request.scope), error)
         return Response(body, status_code=status, media_type=MEDIA_TYPE, headers=headers)
 
     app: Any = Litestar(  # its types of the ASGI protocol are narrower than ours
@@ -176,9 +177,7 @@ async def _collect(agents: ServedAgents, app: Middleware) -> None:
         gc.unfreeze()
 
 
-async def _answer(
-    agents: ServedAgents, scope: MutableMapping[str, Any], content: bytes
-) -> Answer | None:
+async def _answer(agents: ServedAgents, scope: _Scope, content: bytes) -> Answer | None:
     """Answer a frequent request, whose body is `content`; None if Litestar must answer it."""
     try:
         body = await answer_directly(agents, scope, content)
@@ -189,9 +188,7 @@ async def _answer(
     return 200, {"Content-Type": "application/json", "Content-Length": str(len(body))}, body
 
 
-def _error_answer(
-    agents: ServedAgents, scope: MutableMapping[str, Any], error: Exception
-) -> Answer:
+def _error_answer(agents: ServedAgents, scope: _Scope, error: Exception) -> Answer:
     """Return the answer that reports an error.
 
     Messages of unexpected errors and of stores are logged, not sent: they may contain paths,
@@ -290,10 +287,10 @@ class Server:
         if not isinstance(tokens, Tokens):
             # The value is not shown: it may be a secret.
             raise InvalidToken(f"tokens is a {type(tokens).__name__}: give Tokens([token, …])")
+        context = None if tls is None else tls_context(*tls)
         if unix_socket is None:
             require_safe(host, tokens)
-            context = None if tls is None else tls_context(*tls)
-            self._listener = Listener.of_port(host, port, context)
+            self._listener = Listener.of_port(host, port, "http" if tls is None else "https")
         else:
             self._listener = Listener.of_path(unix_socket, socket_mode)
         #: The address of the server.
@@ -306,7 +303,8 @@ class Server:
             agents = ServedAgents(opened, models, truths, limits)
             agents.warm_up = warm_up
             if backups is not None:
-                agents.backups = Backups(backups, opened.backup, opened.url, agents.metrics)
+                source: Any = opened
+                agents.backups = Backups(backups, source.backup, opened.url, agents.metrics)
             log = None if access_log is None else AccessLog(access_log)
             opening.pop_all()  # `run` closes them
         #: The address of the store, without a password.
@@ -327,7 +325,7 @@ class Server:
             log_config=None, access_log=False, proxy_headers=False, server_header=False,
             timeout_keep_alive=math.ceil(agents.limits.idle),
             timeout_graceful_shutdown=math.ceil(agents.limits.grace),
-            ssl_context_factory=None if tls is None else lambda *_: self._listener.tls,
+            ssl_context_factory=None if context is None else lambda *_: context,
         )  # fmt: skip
         self._uvicorn = _Uvicorn(config, agents)
 
