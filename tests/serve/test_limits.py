@@ -1,6 +1,7 @@
 """Requests that are too large, too fast or too slow get 413, 429, 503 or 408, never a 500."""
 
 import json
+import re
 import select
 import threading
 import time
@@ -199,7 +200,7 @@ def test_failed_attempts_are_logged_without_the_token_and_at_a_limited_rate(
     lines = [one.getMessage() for one in caplog.records if "refused" in one.getMessage()]
     assert 11 <= len(lines) < 25
     first = r"GET '/v1/agents/\nERROR: all is lost\x1b[2J/act' from 127.0.0.1 refused: the token"
-    assert lines[0] == f"{first} is not valid"
+    assert re.fullmatch(rf"{re.escape(first)} is not valid \[[0-9a-f]+-\d+\]", lines[0])
     assert lines[-1].startswith("GET '/v1/agents' from 127.0.0.1 refused: the request has no token")
     assert "a-guess-of-mine" not in caplog.text
     more = sum(int(line.rpartition("(")[2].split()[0]) for line in lines if "more since" in line)

@@ -8,6 +8,7 @@ import traceback
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -17,7 +18,7 @@ from tests.serve.process import command, served
 from tests.serve.raw import ask, connected, memory, rest
 
 from bayescontrol import BernoulliBandit
-from bayescontrol.cli.serve import serve
+from bayescontrol.cli.serve import serve, verify
 from bayescontrol.durable import open_agent
 from bayescontrol.durable.log import open_store
 from bayescontrol.durable.postgres import PostgresStore
@@ -168,6 +169,19 @@ def test_no_token_can_be_given_on_the_command_line() -> None:
     assert [p.name for p in serve.params if p.name and "token" in p.name] == ["token_file"]
 
 
+@pytest.mark.parametrize("command", [serve, verify])
+def test_a_password_on_the_command_line_is_refused(command: Any) -> None:
+    for address in (
+        "postgresql://shop:secret@db/shop",
+        "postgresql://shop@db/shop?password=secret",
+    ):
+        answer = CliRunner().invoke(command, [address])
+        assert answer.exit_code == 2
+        assert "--store-file" in answer.output
+        assert "BAYESCONTROL_STORE" in answer.output
+        assert "secret" not in answer.output
+
+
 PASSWORD = "pw-nobody/may:see@all"
 
 
@@ -208,7 +222,7 @@ def test_the_password_of_a_store_is_never_printed(
         (["a:"], "b:", "'a:'"),
         ([], "b:", "'b:'"),
         (["--store-file", "FILE"], None, "'file:'"),
-        (["--store-file", "FILE"], "b:", "give one of"),
+        (["--store-file", "FILE"], "b:", "'file:'"),
         (["a:", "--store-file", "FILE"], None, "give one of"),
         ([], None, "give one of"),
         (["--store-file", "missing"], None, "No such file"),

@@ -1,5 +1,6 @@
 """The commands of agents with a log: `serve` (over HTTP, with a live page), `demo` and `verify`."""
 
+import logging
 import signal
 import sys
 import time
@@ -11,6 +12,13 @@ from typing import Any, Final, TextIO
 import click
 
 from bayescontrol.cli.screen import UsageError, json_option, print_json, print_message
+from bayescontrol.cli.server_options import (
+    config_options,
+    effective_config,
+    option,
+    store_address,
+    store_options,
+)
 from bayescontrol.durable.events import read_events
 from bayescontrol.durable.log import CHUNK, Log, damaged_error, open_store
 from bayescontrol.durable.models import Model, as_model
@@ -18,10 +26,9 @@ from bayescontrol.errors import BayesControlError, DamagedLog, MissingExtra, cou
 from bayescontrol.lab.discovery import module_at
 from bayescontrol.serve.access import Limits, Tokens
 
-#: The environment variable with the address of the store.
-_STORE: Final = "BAYESCONTROL_STORE"
 #: Valid ports; 0 selects any free port.
 PORT: Final = click.IntRange(0, 65_535)
+_PATH: Final = click.Path(path_type=Path)
 #: Options that set a limit of the server: the option, the name of the limit and its help.
 _LIMITS: Final = (
     ("--max-body", "body", "Maximum bytes of a request."),
@@ -57,82 +64,108 @@ def user_errors() -> Iterator[None]:
 
 def limit_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options of all limits to a command."""
-    for option, name, text in reversed(_LIMITS):  # click lists the last one first
+    for flag, name, text in reversed(_LIMITS):  # click lists the last one first
         default = getattr(Limits, name)
         kind = float if default is None else type(default)
-        command = click.option(
-            option, name, type=kind, default=default, show_default=True, help=text
-        )(command)
+        add = option(flag, name, type=kind, default=default, show_default=True, help=text)
+        command = add(command)
     return command
 
 
-def store_options(command: Callable[..., object]) -> Callable[..., object]:
-    """Add the argument STORE and the option --store-file to a command; see `store_address`."""
-    kind, text = click.File(encoding="utf-8", errors="replace"), "A file with the address."
-    command = click.option("--store-file", type=kind, help=text)(command)
-    return click.argument("store", metavar="[STORE]", required=False, envvar=_STORE)(command)
-
-
 @click.command(
-    epilog="A token is read from --token-file or from the variable BAYESCONTROL_TOKEN, never from "
-    "the command line, which other users of the machine can read."
+    epilog="Every option can also be set by its environment variable, or in the file of --config "
+    "by its name without dashes in front: port = 8000. A token is read from --token-file or from "
+    "the variable BAYESCONTROL_TOKEN, never from the command line, which other users of the "
+    "machine can read."
 )
 @store_options
-@click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
-@click.option(
-    "--port", type=PORT, default=8000, show_default=True, help="The port; 0 for any free port."
+@option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
+@option("--port", type=PORT, default=8000, show_default=True, help="The port; 0 for any free port.")
+@option("--unix-socket", type=_PATH, help="Listen on this path instead of a port.")
+@option(
+    "--unix-socket-mode",
+    type=click.Choice(["600", "660", "666"]),
+    default="600",
+    show_default=True,
+    help="The permissions of that path.",
 )
-@click.option(
+@option("--tls-cert", type=_PATH, help="A certificate chain in PEM, to serve https.")
+@option("--tls-key", type=_PATH, help="The key of the certificate in PEM.")
+@option(
     "--token-file",
-    type=click.Path(path_type=Path),
-    help="A file with one token per line; every request needs one of them.",
+    type=_PATH,
+    help="A file with lines NAME ROLE TOKEN, ROLE is read or write; requests need a token. It is "
+    "read again when it changes.",
 )
-@click.option(
+@option("--access-log", type=_PATH, help="Write a line of JSON for each request; - for stdout.")
+@option("--backup-folder", type=_PATH, help="A folder for backups of the store.")
+@option("--backup-every", type=click.FloatRange(min=1.0), help="Seconds between two backups.")
+@option("--backup-keep", type=click.IntRange(min=1), help="Delete the oldest of more backups.")
+@option(
+    "--warm-up/--no-warm-up",
+    default=True,
+    show_default=True,
+    help="Compile what the agents need before the server is ready.",
+)
+@option(
     "--model",
     "models",
     metavar="FILE.py:NAME",
     multiple=True,
     help="Your own model, named_model(…), that logs in the store refer to.",
 )
-@click.option(
-    "--allow-host", multiple=True, metavar="NAME", help="Another host name of the server."
-)
+@option("--allow-host", multiple=True, metavar="NAME", help="Another host name of the server.")
 @limit_options
+@config_options
+@click.pass_context
 def serve(
-    store: str | None, store_file: TextIO | None, host: str, port: int, token_file: Path | None,
-    models: tuple[str, ...], allow_host: tuple[str, ...], **limits: Any,
+    ctx: click.Context, /, *, store: str | None, store_file: TextIO | None, host: str, port: int,
+    unix_socket: Path | None, unix_socket_mode: str, tls_cert: Path | None, tls_key: Path | None,
+    token_file: Path | None, access_log: Path | None, backup_folder: Path | None,
+    backup_every: float | None, backup_keep: int | None, warm_up: bool, models: tuple[str, ...],
+    allow_host: tuple[str, ...], show_config: bool, **limits: Any,
 ) -> None:  # fmt: skip
     """Serve the agents of STORE over HTTP, until SIGTERM or Ctrl-C.
 
     STORE is sqlite:///file.db (four slashes for an absolute path) or postgresql://…. Give an
     address with a password in --store-file or in the variable BAYESCONTROL_STORE. The live page is
     at /, the documentation at /docs. Only this machine can reach the server, unless --host is
-    another address; then a token is needed.
+    another address; then a token is needed. SIGHUP reads the tokens again and reopens the access
+    log.
     """
+    if show_config:
+        click.echo("\n".join(effective_config(ctx)))
+        return
     with user_errors():
+        from bayescontrol.serve.backups import BackupPlan
         from bayescontrol.serve.server import Server
 
-        tokens = Tokens.found(token_file)
+        if (tls_cert is None) != (tls_key is None):
+            raise UsageError("give both --tls-cert and --tls-key, or none of them")
+        if unix_socket is not None and tls_cert is not None:
+            raise UsageError("a Unix socket has no TLS: give --unix-socket or --tls-cert")
+        if backup_folder is None and (backup_every, backup_keep) != (None, None):
+            raise UsageError("--backup-every and --backup-keep need --backup-folder")
+        backups = None
+        if backup_folder is not None:
+            backups = BackupPlan(backup_folder, backup_every, backup_keep)
         user_models = [_load_model(name) for name in models]
         server = Server(
-            store_address(store, store_file), host=host, port=port, tokens=tokens,
-            limits=Limits(**limits), models={model.name: model for model in user_models},
-            allow_hosts=allow_host,
+            store_address(store, store_file), host=host, port=port,
+            tokens=Tokens.found(token_file), limits=Limits(**limits),
+            models={model.name: model for model in user_models}, allow_hosts=allow_host,
+            tls=(tls_cert, tls_key) if tls_cert and tls_key else None,
+            unix_socket=unix_socket, socket_mode=int(unix_socket_mode, 8), access_log=access_log,
+            backups=backups, warm_up=warm_up,
         )  # fmt: skip
     # Uvicorn handles the signal first; when it has finished, it raises the signal again.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s")
+    logging.getLogger("bayescontrol").setLevel(logging.INFO)
     click.echo(server.url)
-    print_message(
-        f"Serving {server.store_url}; the live page is at {server.url}/. Press Ctrl-C to stop."
-    )
+    where = f"the live page is at {server.url}/. " if unix_socket is None else ""
+    print_message(f"Serving {server.store_url}; {where}Press Ctrl-C to stop.")
     server.run()
-
-
-def store_address(store: str | None, file: TextIO | None) -> str:
-    """Return the address of a store: the argument or variable, or the contents of the file."""
-    if (store is None) == (file is None):
-        raise UsageError(f"give one of STORE, --store-file and the variable {_STORE}")
-    return file.read().strip() if file else store or ""
 
 
 def _load_model(name: str) -> Model:

@@ -18,6 +18,7 @@ flushes.
 
 import os
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from functools import cache
@@ -40,6 +41,9 @@ MEMORY: Final = ":memory:"
 APPLICATION: Final = 0x4261436F
 #: The version of the tables; the format of the events is `events.FORMAT`.
 LAYOUT: Final = 1
+#: Pages that a backup copies at once, and the seconds that it pauses after them.
+_BACKUP_PAGES: Final = 256
+_BACKUP_PAUSE: Final = 0.001
 #: Which events amend an observation.
 AMENDS: Final = "kind IN ('corrected', 'withdrawn')"
 _TABLES: Final = f"""
@@ -435,7 +439,10 @@ class SqliteFile:
         )
 
     def backup(self, path: Path) -> None:
-        """Copy the file to a new one, atomically."""
+        """Copy the file to a new one, atomically, while other threads write.
+
+        SQLite copies pages to the new file again if this connection changes them meanwhile.
+        """
         if path.exists() or path.is_symlink():
             raise errors.StoreFailed(f"{path} exists already: choose a new file for the backup")
         if not path.parent.is_dir():
@@ -444,12 +451,19 @@ class SqliteFile:
             os_errors(str(path)),
             sqlite_errors(str(path)),
             files.atomic_write(path, overwrite=False, mode=PRIVATE) as file,
-            self._lock,
             closing(apsw.Connection(file.name)) as target,
         ):
-            with target.backup("main", self._open(), "main") as copying:
+            with self._lock:
+                copying = target.backup("main", self._open(), "main")
+            try:
                 while not copying.done:
-                    copying.step(-1)
+                    with self._lock:
+                        self._open()  # it may have been closed
+                        copying.step(_BACKUP_PAGES)
+                    time.sleep(_BACKUP_PAUSE)  # a thread that waits for the lock goes first
+            finally:
+                with self._lock:
+                    copying.close(True)
             target.pragma("journal_mode", "DELETE")  # one file, without a write-ahead log
 
     def all(self, query: str, values: tuple[Any, ...] = ()) -> list[Any]:

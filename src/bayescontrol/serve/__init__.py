@@ -10,7 +10,7 @@ The server needs the extra `serve`; the client does not.
 from typing import TYPE_CHECKING, Any
 
 from bayescontrol.errors import MissingExtra
-from bayescontrol.serve.access import InvalidToken, Limits, PublicBind, Tokens
+from bayescontrol.serve.access import InvalidToken, Limits, PublicBind, Token, Tokens
 from bayescontrol.serve.client import Client, InvalidAddress, RemoteAgent
 from bayescontrol.serve.http_errors import (
     BadSettings,
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BadSettings", "CannotListen", "Client", "InvalidAddress", "InvalidKey", "InvalidToken",
-    "Limits", "PublicBind", "Refused", "RemoteAgent", "Server", "Tokens", "Unavailable",
+    "Limits", "PublicBind", "Refused", "RemoteAgent", "Server", "Token", "Tokens", "Unavailable",
     "UnknownAgent", "UnknownModel",
 ]  # fmt: skip
 

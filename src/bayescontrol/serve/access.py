@@ -1,14 +1,17 @@
 """Who may send requests, and how many: bearer tokens and limits.
 
     Authorization: Bearer t      allowed iff SHA-256(t) = SHA-256(t_i) for some i
+    role of t_i                  "read" may only read, "write" may do everything
 
 Tokens come from a file or the environment, never from the command line, which every user of a
 machine can read. All digests are compared, each in constant time, so that the time of an answer
 reveals nothing about a token.
 """
 
+import dataclasses
 import hashlib
 import hmac
+import logging
 import math
 import os
 import re
@@ -17,16 +20,19 @@ import time
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from ipaddress import ip_address
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple, TypeAlias
 
 from bayescontrol.errors import BayesControlError
 from bayescontrol.serve.http_errors import Refused
 
 #: The environment variable that holds a token.
 VARIABLE: Final = "BAYESCONTROL_TOKEN"
+#: What a token may allow.
+ROLES: Final = ("read", "write")
+_VALID_NAME: Final = r"[A-Za-z0-9._-]{1,64}"
 #: The least number of characters of a token.
 _MIN_LENGTH: Final = 16
 #: Maximum number of callers whose rate is remembered.
@@ -35,6 +41,10 @@ _MAX_CALLERS: Final = 10_000
 _SHARE: Final = 0.75
 #: The command that prints a new token, for messages.
 _GENERATE: Final = 'python -c "import secrets; print(secrets.token_urlsafe(32))"'
+
+#: The time of the last change, the inode and the size of a file.
+_FileState: TypeAlias = tuple[int, int, int] | None
+_logger = logging.getLogger("bayescontrol.serve")
 
 
 class InvalidToken(BayesControlError, ValueError):
@@ -45,51 +55,126 @@ class PublicBind(BayesControlError, ValueError):
     """Other machines could reach the server, which needs no token."""
 
 
+@dataclass(frozen=True)
+class Token:
+    """A token with the name that logs and metrics show, and its role.
+
+    The role "read" allows GET only, "write" everything.
+
+    >>> Token("dashboard", "read", "a-token-that-is-long-enough")
+    Token(name='dashboard', role='read')
+    """
+
+    name: str
+    role: str
+    secret: str = dataclasses.field(repr=False)
+
+    def __post_init__(self) -> None:
+        if not re.fullmatch(_VALID_NAME, self.name):
+            raise InvalidToken("the name of a token has 1 to 64 letters, digits, '.', '_' and '-'")
+        if self.role not in ROLES:
+            raise InvalidToken("the role of a token must be read or write")
+        _require_long(self.secret)
+
+
+class Caller(NamedTuple):
+    """Who sent a valid token."""
+
+    name: str
+    role: str
+
+
 class Tokens:
     """The digests of the valid tokens. Without tokens, every request is allowed.
 
+    A token that is a string has the role "write" and a number for a name.
+
     >>> tokens = Tokens(["a-token-that-is-long-enough"])
-    >>> tokens.caller(b"Bearer a-token-that-is-long-enough") is not None
-    True
+    >>> tokens.caller(b"Bearer a-token-that-is-long-enough")
+    Caller(name='token-1', role='write')
     >>> tokens.caller(b"Bearer guess"), tokens.caller(None)
     (None, None)
     """
 
-    def __init__(self, tokens: Iterable[str] = ()) -> None:
+    def __init__(self, tokens: Iterable[str | Token] = ()) -> None:
         if isinstance(tokens, str | bytes) or not isinstance(tokens, Iterable):
             # The value is not shown: it may be a secret.
             raise InvalidToken(f"tokens is a {type(tokens).__name__}: give a list of strings")
-        valid = {_require_long(token).encode() for token in tokens}
-        self._digests = tuple(hashlib.sha256(token).digest() for token in valid)
+        self._callers = _by_digest(
+            token if isinstance(token, Token) else Token(f"token-{number}", "write", token)
+            for number, token in enumerate(tokens, 1)
+        )
+        #: The file of the tokens, those that are not in it, and its state when it was last read.
+        self.file: Path | None = None
+        self._others: list[Token] = []
+        self._state: _FileState = None
 
     def __bool__(self) -> bool:
         """Whether a token is needed."""
-        return bool(self._digests)
+        return bool(self._callers)
 
-    def caller(self, authorization: bytes | None) -> bytes | None:
-        """Return the digest of the token in the header if it is valid, else None."""
+    def caller(self, authorization: bytes | None) -> Caller | None:
+        """Return whose token the header has if it is valid, else None."""
         scheme, _, token = (authorization or b"").partition(b" ")
         if scheme.lower() != b"bearer":
             return None
         sent, caller = hashlib.sha256(token.strip()).digest(), None
-        for digest in self._digests:
+        for digest, known in self._callers.items():
             if hmac.compare_digest(digest, sent):
-                caller = digest  # no early exit: the time must not depend on the token
+                caller = known  # no early exit: the time must not depend on the token
         return caller
 
     @classmethod
     def found(
         cls, file: Path | None = None, environment: Mapping[str, str] = os.environ
     ) -> "Tokens":
-        """Read tokens from a file, one per line, and from the environment.
+        """Read tokens from a file, see `_read_tokens`, and from the environment.
 
         >>> bool(Tokens.found(None, {"BAYESCONTROL_TOKEN": "a-token-that-is-long-enough"}))
         True
         """
-        tokens = [] if file is None else _read_tokens(file)
-        if VARIABLE in environment:
-            tokens.append(environment[VARIABLE].strip())
-        return cls(tokens)
+        secret = environment.get(VARIABLE, "").strip()
+        others = [Token("environment", "write", secret)] if secret else []
+        if file is None:
+            return cls(others)
+        state = _file_state(file)
+        tokens = cls(others + _read_tokens(file))
+        tokens.file, tokens._others, tokens._state = file, others, state
+        return tokens
+
+    def refresh(self) -> None:
+        """Read the file again if it has changed. If it is invalid, log that and change nothing."""
+        if self.file is None or (state := _file_state(self.file)) == self._state:
+            return
+        self._state = state  # of before the reading: a later change is noticed the next time
+        try:
+            self._callers = _by_digest(self._others + _read_tokens(self.file))
+        except (InvalidToken, OSError) as error:
+            # A traceback would add nothing to the message.
+            _logger.error(  # noqa: TRY400
+                "the tokens stay as they were: %s", error
+            )
+        else:
+            _logger.info("the tokens were read again: %d are valid", len(self._callers))
+
+
+def _by_digest(tokens: Iterable[Token]) -> dict[bytes, Caller]:
+    """Return the callers by the digests of their tokens."""
+    found: dict[bytes, Caller] = {}
+    for token in tokens:
+        caller = Caller(token.name, token.role)
+        if found.setdefault(hashlib.sha256(token.secret.encode()).digest(), caller) != caller:
+            raise InvalidToken(f"token {token.name} has another name or role too: list it once")
+    return found
+
+
+def _file_state(file: Path) -> _FileState:
+    """Return what changes when a file is written or replaced; None if it cannot be read."""
+    try:
+        found = file.stat()
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_ino, found.st_size
 
 
 def _require_long(token: str) -> str:
@@ -117,19 +202,43 @@ def require_sendable(token: object) -> None:
         )
 
 
-def _read_tokens(file: Path) -> list[str]:
-    """Return the lines of the file that are neither empty nor comments."""
+def _read_tokens(file: Path) -> list[Token]:
+    """Return the tokens of a file with lines `NAME ROLE TOKEN`, empty lines and # comments."""
     try:
-        mode = file.stat().st_mode
         lines = [line.strip() for line in file.read_text("utf-8").splitlines()]
     except (OSError, UnicodeDecodeError) as error:
         raise InvalidToken(f"cannot read tokens from {file}: {error}") from None
-    if os.name == "posix" and mode & (stat.S_IRWXG | stat.S_IRWXO):
-        warnings.warn(f"other users can read {file}: chmod 600 {file}", stacklevel=3)
-    tokens = [line for line in lines if line and not line.startswith("#")]
+    warn_if_public(file)
+    tokens = []
+    for number, line in enumerate(lines, 1):
+        words = line.split()
+        if not words or line.startswith("#"):
+            continue
+        try:
+            name, role, secret = words
+            tokens.append(Token(name, role, secret))
+        except ValueError as error:  # also `InvalidToken`
+            # Without three words the line is not shown: any of them may be a token.
+            why = f": {error}" if isinstance(error, InvalidToken) else ""
+            raise InvalidToken(
+                f"{file}, line {number} is invalid{why}; write NAME ROLE TOKEN, where ROLE is "
+                "read or write"
+            ) from None
     if not tokens:
-        raise InvalidToken(f"{file} contains no token: write one per line ({_GENERATE})")
+        raise InvalidToken(f"{file} contains no token: write lines NAME ROLE TOKEN ({_GENERATE})")
     return tokens
+
+
+def warn_if_public(file: Path) -> None:
+    """Warn if other users of the machine can read a file with secrets that belongs to us.
+
+    A file of another owner, such as a secret in a container, cannot be changed by this user.
+    """
+    if os.name == "posix":
+        found = file.stat()
+        is_readable = found.st_mode & (stat.S_IRWXG | stat.S_IRWXO)
+        if is_readable and found.st_uid == os.geteuid():
+            warnings.warn(f"other users can read {file}: chmod 600 {file}", stacklevel=4)
 
 
 def is_loopback(host: str) -> bool:
@@ -200,7 +309,7 @@ class Limits:
     grace: float = 10.0
 
     def __post_init__(self) -> None:
-        for field in fields(self):
+        for field in dataclasses.fields(self):
             value = getattr(self, field.name)
             if value is not None and not (value > 0 and math.isfinite(value)):
                 raise ValueError(

@@ -17,7 +17,7 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import closing, suppress
-from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, TypeVar
 
 from msgspec.structs import replace
 
@@ -33,6 +33,10 @@ from bayescontrol.serve.access import Limits
 from bayescontrol.serve.bodies import requested_model
 from bayescontrol.serve.http_errors import Refused, UnknownAgent, as_refusal, kind_of
 from bayescontrol.serve.monitor import Metrics, Monitor
+from bayescontrol.serve.warm_up import warm_up_kinds
+
+if TYPE_CHECKING:
+    from bayescontrol.serve.backups import Backups
 
 T = TypeVar("T")
 _logger = logging.getLogger("bayescontrol.serve")
@@ -313,6 +317,10 @@ class ServedAgents:
         self.ready = self.closing = False
         #: Whether requests need a token.
         self.needs_token = False
+        #: Whether to compile what the agents need before the server is ready.
+        self.warm_up = False
+        #: The backups of the store; None if the server makes none.
+        self.backups: Backups | None = None
         self._pools = Pools(
             ThreadPoolExecutor(_READERS, "bayescontrol-read"),
             ThreadPoolExecutor(_WRITERS, "bayescontrol-write"),
@@ -326,6 +334,8 @@ class ServedAgents:
         # If the last write failed: when, and its error.
         self._failure: tuple[float, errors.StoreFailed] | None = None
         self._last_test_write = -math.inf
+        self._last_write = time.monotonic()  # or the start
+        self._unopened = 0
         self._opening: dict[str, asyncio.Task[bool]] = {}
         #: The names of agents that could not be opened so far.
         self.failed: list[str] = []
@@ -335,6 +345,11 @@ class ServedAgents:
         gauge("agents", "Agents that are open.", lambda: len(self.open))
         gauge("requests_waiting", "Requests that wait for a commit.",
               lambda: sum(len(agent.waiting) for agent in self.open.values()))  # fmt: skip
+        gauge("agents_unopened", "Agents that the server has not tried to open yet.",
+              lambda: self._unopened)  # fmt: skip
+        gauge("agents_failed", "Agents that could not be opened.", lambda: len(self.failed))
+        gauge("seconds_since_write", "Seconds since the last write, or since the start.",
+              lambda: time.monotonic() - self._last_write)  # fmt: skip
         gauge("ready", "1 when every agent is open and the last write did not fail.",
               lambda: float(self.ready and self._failure is None))  # fmt: skip
 
@@ -446,7 +461,10 @@ class ServedAgents:
 
     def _record_write(self, error: errors.StoreFailed | None) -> None:
         """Remember how the last write ended; called in any thread."""
-        self._failure = None if error is None else (time.monotonic(), error)
+        now = time.monotonic()
+        self._failure = None if error is None else (now, error)
+        if error is None:
+            self._last_write = now
 
     async def check(self) -> None:
         """Raise `StoreFailed` if the store does not answer, `Refused` if it accepts no writes.
@@ -513,12 +531,18 @@ class ServedAgents:
     async def _open_in_background(self) -> None:
         """Open every agent, log those that fail, then declare the server ready."""
         try:
-            for name in await self.names():
+            names = await self.names()
+            for self._unopened, name in zip(range(len(names), 0, -1), names, strict=True):
                 try:
                     await self.get(name)
                 except errors.BayesControlError as error:
                     self.failed.append(name)
                     _logger.warning("agent %r cannot be opened: %s", name, error)
+            self._unopened = 0
+            if self.warm_up:
+                kinds = {served.agent.model.name for served in self.open.values()}
+                seconds = await _run(self._pools.replayers, warm_up_kinds, kinds)
+                _logger.info("warmed up %s in %.1f s", ", ".join(sorted(kinds)) or "-", seconds)
         except Exception:
             _logger.exception("the store cannot be read: the server will not become ready")
             return

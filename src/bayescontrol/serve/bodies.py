@@ -198,6 +198,22 @@ class Readiness(Status, frozen=True):
     unopened: list[str] = msgspec.field(default_factory=list)
 
 
+class Backup(msgspec.Struct, frozen=True):
+    """A backup of the store."""
+
+    #: The name of its file in the folder of backups.
+    name: str
+    #: When it was begun, in seconds since 1970.
+    time: float
+    bytes: int
+
+
+class BackupList(msgspec.Struct, frozen=True):
+    """The backups of the store, oldest first."""
+
+    backups: list[Backup]
+
+
 def _clipped(p: float) -> float:
     """Return p in [0, 1]: a sum of rounded probabilities may exceed 1 in its last bit."""
     return min(max(p, 0.0), 1.0)

@@ -13,12 +13,14 @@ import math
 import random
 import re
 import socket
+import ssl
 import time
 import uuid
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, closing, suppress
 from functools import partial
+from pathlib import Path
 from typing import Any, Final, NamedTuple
 from urllib.parse import quote, urlencode, urlsplit
 
@@ -42,7 +44,7 @@ _LEAST_TIMEOUT: Final = 0.001
 _TIMEOUT: Final = 30.0
 _CONNECT_TIMEOUT: Final = 5.0
 #: No server listens at the address, or the host does not exist.
-_UNREACHABLE: Final = (ConnectionRefusedError, socket.gaierror)
+_UNREACHABLE: Final = (ConnectionRefusedError, FileNotFoundError, socket.gaierror)
 _decode_problem: Final = msgspec.json.Decoder(http_errors.ProblemDetails).decode
 
 
@@ -67,11 +69,28 @@ class _Request(NamedTuple):
     body: bytes | None = None
 
 
+class _UnixConnection(http.client.HTTPConnection):
+    """A connection to a Unix socket of this machine."""
+
+    def __init__(self, path: str, *, timeout: float) -> None:
+        super().__init__("localhost", timeout=timeout)
+        self._path = path
+
+    def connect(self) -> None:
+        """Connect to the path instead of a port."""
+        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        with close_on_error(self.sock):
+            self.sock.settimeout(self.timeout)
+            self.sock.connect(self._path)
+
+
 class Client(AbstractContextManager["Client"]):
     """A connection to a server; `timeout` limits one call in seconds, including its retries.
 
     The default is 30 seconds, but 5 if no connection can be made. Give a `timeout` to wait for a
-    server that restarts. Any number of threads may use one client.
+    server that restarts. Any number of threads may use one client. `ca` is a file with the
+    certificates to trust for https, by default those of the system; `unix:///run/bc.sock` is a
+    server that listens on a path.
 
     >>> client = Client("http://127.0.0.1:8000")
     >>> client.agent("checkout")
@@ -81,19 +100,33 @@ class Client(AbstractContextManager["Client"]):
     bayescontrol.serve.client.InvalidAddress: url='shop.example' is invalid: write ...
     """
 
-    def __init__(self, url: str, token: str | None = None, *, timeout: float | None = None) -> None:
-        invalid = InvalidAddress(f"url={url!r} is invalid: write http://host:port or https://host")
+    def __init__(
+        self, url: str, token: str | None = None, *, timeout: float | None = None,
+        ca: str | Path | None = None,
+    ) -> None:  # fmt: skip
+        invalid = InvalidAddress(
+            f"url={url!r} is invalid: write http://host:port, https://host or unix:///path"
+        )
         try:
             parts = urlsplit(url)
             port = parts.port
         except (AttributeError, TypeError, ValueError):
             raise invalid from None
-        if parts.scheme not in ("http", "https") or not parts.hostname or parts.query:
-            raise invalid
-        is_https = parts.scheme == "https"
-        connection_class = http.client.HTTPSConnection if is_https else http.client.HTTPConnection
-        self._connect = partial(connection_class, parts.hostname, port)
         self._base = parts.path.rstrip("/")
+        self._connect: Callable[..., http.client.HTTPConnection]
+        if parts.scheme == "unix" and self._base and not parts.netloc and not parts.query:
+            self._connect, self._base = partial(_UnixConnection, self._base), ""
+        elif parts.scheme not in ("http", "https") or not parts.hostname or parts.query:
+            raise invalid
+        elif parts.scheme == "https":
+            try:
+                context = ssl.create_default_context(cafile=ca)
+            except OSError as error:
+                raise InvalidAddress(f"ca={str(ca)!r} cannot be read: {error}") from None
+            https = http.client.HTTPSConnection
+            self._connect = partial(https, parts.hostname, port, context=context)
+        else:
+            self._connect = partial(http.client.HTTPConnection, parts.hostname, port)
         self._free: deque[http.client.HTTPConnection] = deque()  # threads may share a deque
         if timeout is not None and not (timeout > 0 and math.isfinite(timeout)):
             raise ValueError(

@@ -54,7 +54,7 @@ class HttpConnection(httptools_impl.HttpToolsProtocol):
         super().__init__(**settings)
         self._limits, self._metrics, self._waiting, self._ending = limits, metrics, waiting, ending
         self._unanswered: deque[httptools_impl.RequestResponseCycle] = deque()
-        self._caller: object = None  # an address, or the digest of a token
+        self._caller: object = None  # an address, or a `Caller`
         self._is_known = False  # whether a request on this connection was allowed
         self._stopping = False  # whether the next answer is the last one
         self._timer: asyncio.TimerHandle | None = None  # ends the connection at `_ends_at`
@@ -315,7 +315,8 @@ class HttpConnection(httptools_impl.HttpToolsProtocol):
         self._write(status, headers, body)
         self._metrics.requests.labels("other", "other", str(status)).inc()
         self._metrics.problems.labels(kind).inc()
-        self.transport.write_eof()
+        if self.transport.can_write_eof():  # TLS cannot
+            self.transport.write_eof()
         self._unread = 0
         self._end()
         self._set_timer(_LINGER)

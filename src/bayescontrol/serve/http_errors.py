@@ -54,7 +54,7 @@ class Refused(BayesControlError):
         self.kind, self.headers = kind, dict(headers or {})
 
 
-class ProblemDetails(msgspec.Struct, frozen=True):
+class ProblemDetails(msgspec.Struct, frozen=True, omit_defaults=True):
     """The body of an answer that reports an error."""
 
     #: The type of problem, for programs.
@@ -66,6 +66,8 @@ class ProblemDetails(msgspec.Struct, frozen=True):
     detail: str
     #: What to do next.
     next: str
+    #: The id of the request, which the log of the server has too.
+    request_id: str = ""
 
 
 class ErrorKind(NamedTuple):
@@ -91,6 +93,8 @@ ERROR_KINDS: Final[dict[str, ErrorKind]] = {
         "Send Authorization: Bearer <token>."),
     "forbidden-origin": ErrorKind(403, "Pages of other sites may not send requests",
         "Send the request from a page of this server, or from a program."),
+    "forbidden-role": ErrorKind(403, "This token may only read",
+        "Send a token with the role write."),
     "not-found": ErrorKind(404, "There is nothing at this path", "See /docs for the paths."),
     "method-not-allowed": ErrorKind(405, "The path does not support this method",
         "See the header Allow."),
@@ -114,6 +118,8 @@ ERROR_KINDS: Final[dict[str, ErrorKind]] = {
         "Wait for the time in Retry-After."),
     "too-many-agents": ErrorKind(409, "The limit of agents is reached",
         "Raise --max-agents, or use an existing agent."),
+    "backups-off": ErrorKind(409, "The server makes no backups",
+        "Start it with --backup-folder."),
     "unknown-agent": ErrorKind(404, "No such agent",
         "GET /v1/agents lists agents, POST /v1/agents creates one.", UnknownAgent),
     "unknown-model": ErrorKind(422, "No such model", _MODELS, UnknownModel),
@@ -198,7 +204,7 @@ def http_wording(message: str) -> str:
 
 
 def error_response(
-    name: str, detail: str, headers: Mapping[str, str] | None = None
+    name: str, detail: str, headers: Mapping[str, str] | None = None, request_id: str = ""
 ) -> tuple[int, dict[str, str], bytes]:
     """Return the status, the headers and the body of an answer that reports an error.
 
@@ -209,7 +215,7 @@ def error_response(
     (503, '1', 'application/problem+json')
     """
     kind = ERROR_KINDS[name]
-    details = ProblemDetails(_URN + name, kind.title, kind.status, detail, kind.next)
+    details = ProblemDetails(_URN + name, kind.title, kind.status, detail, kind.next, request_id)
     body = msgspec.json.encode(details)
     usual = {"Retry-After": "1"} if kind.status == 503 else {}
     usual |= {"Content-Type": MEDIA_TYPE, "Content-Length": str(len(body))}

@@ -1,6 +1,6 @@
 """Access checks and limits that every request passes before a route handles it.
 
-    403, 421  a page of another site, or a request to another host name
+    403, 421  a page of another site, a token that may only read, or another host name
     401       no valid token, where one is needed
     413       the body is larger than `body` bytes, or has more than `values` JSON values
     429       a caller's token bucket is empty: it refills at `rate` tokens a second, up to one
@@ -12,20 +12,26 @@
 
 A request is in progress from the end of its body to its answer, so that slow clients do not use up
 the concurrency. `serve.connection` enforces the limits of a connection and of a request's head.
+
+Every request has an id: its header X-Request-Id, or a new one. The answer and the logs have it too.
 """
 
 import asyncio
+import itertools
 import json
 import logging
 import math
+import re
+import secrets
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping
+from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from typing import Any, Final, TypeAlias
 
 import numpy as np
 
-from bayescontrol.serve.access import Limits, Quota, RateLimiter, Tokens
+from bayescontrol.serve.access import Caller, Limits, Quota, RateLimiter, Tokens
+from bayescontrol.serve.access_log import AccessLog
 from bayescontrol.serve.http_errors import Refused, error_response
 from bayescontrol.serve.monitor import Metrics
 
@@ -35,7 +41,7 @@ _Receive: TypeAlias = Callable[[], Awaitable[_Message]]
 _Send: TypeAlias = Callable[[_Message], Awaitable[None]]
 _App: TypeAlias = Callable[[_Scope, _Receive, _Send], Awaitable[None]]
 #: The status, the headers and the body of an answer.
-Answer: TypeAlias = tuple[int, Mapping[str, str], bytes]
+Answer: TypeAlias = tuple[int, dict[str, str], bytes]
 #: Answers a request with its whole body, or returns None if it cannot.
 _Direct: TypeAlias = Callable[[_Scope, bytes], Awaitable[Answer | None]]
 
@@ -45,6 +51,7 @@ _DOCS: Final = "/docs/"
 #: The event stream, which has its own limit.
 STREAM: Final = "/events"
 _HEALTH: Final = "/v1/health/"
+_READING: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 _CLOSE: Final = {"Connection": "close"}
 _logger = logging.getLogger("bayescontrol.serve")
 #: Log lines about callers without a valid token: maximum per second, and maximum at once.
@@ -59,13 +66,17 @@ _MAX_DEPTH: Final = 100
 _HEADERS: Final = frozenset(
     {b"host", b"origin", b"authorization", b"content-type", b"content-length", b"transfer-encoding"}
 )
+#: The header field with the id of a request, and the ids that are accepted from clients.
+_ID_HEADER: Final = b"x-request-id"
+_is_request_id: Final = re.compile(rb"[A-Za-z0-9._-]{1,64}").fullmatch
 
 
 class Middleware:
     """An ASGI application, for `HttpConnection`, that checks requests before it passes them on.
 
     `direct` answers the frequent requests, the application `app` those for which it returns None.
-    `hosts` are the host names that requests may use; None allows any.
+    `hosts` are the host names that requests may use; None allows any. Without an `access_log`,
+    answered requests are only counted.
 
     >>> async def app(scope, receive, send): ...
     >>> async def direct(scope, body): ...
@@ -75,9 +86,12 @@ class Middleware:
 
     def __init__(
         self, app: _App, direct: _Direct, tokens: Tokens, limits: Limits, metrics: Metrics,
-        hosts: Iterable[str] | None,
+        hosts: Iterable[str] | None, access_log: AccessLog | None = None,
     ) -> None:  # fmt: skip
         self._app, self._direct, self._tokens = app, direct, tokens
+        self._access_log = access_log
+        # New ids: random digits of this server, and a number.
+        self._id_prefix, self._numbers = f"{secrets.token_hex(6)}-", itertools.count(1)
         self._limits, self._metrics = limits, metrics
         self._hosts = None if hosts is None else frozenset(hosts)
         self._rate_limiter = None if limits.rate is None else RateLimiter(limits.rate)
@@ -97,19 +111,26 @@ class Middleware:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
+        began = time.perf_counter()
         try:
             caller = self._require_allowed(scope, scope["path"])
             await self._answer(scope, receive, send, caller)
         except Refused as refused:
             await self._refuse(scope, refused)
+        finally:
+            if self._access_log is not None:
+                self._access_log.add(scope, time.perf_counter() - began)
 
     # -- access ----------------------------------------------------------------------------------
 
     def _require_allowed(self, scope: _Scope, path: str) -> object:
         """Return the caller; raise `Refused` for an invalid host, origin, token, rate or body."""
         headers: dict[bytes, bytes] = {}
+        scope["request_id"] = f"{self._id_prefix}{next(self._numbers)}"
         for name, value in scope["headers"]:
-            if name in _HEADERS:
+            if name == _ID_HEADER and _is_request_id(value):
+                scope["request_id"] = value.decode("ascii")
+            elif name in _HEADERS:
                 if name in headers:
                     raise Refused("bad-request", f"the header {name.decode()} occurs twice")
                 headers[name] = value
@@ -119,7 +140,7 @@ class Middleware:
         origin = headers.get(b"origin")
         if origin is not None and origin.decode("latin-1").partition("://")[2] != host:
             raise Refused("forbidden-origin", f"Origin: {origin[:80].decode('latin-1')}")
-        caller: object = None
+        caller: Caller | None = None
         address = (scope.get("client") or ("",))[0]
         if self._tokens and path not in PUBLIC and not path.startswith(_DOCS):
             caller = self._tokens.caller(headers.get(b"authorization"))
@@ -129,9 +150,13 @@ class Middleware:
                 self._log_failure(scope, path, address, reason)
                 self._failure_limiter.take(address)
                 raise Refused("unauthorized", reason, {"WWW-Authenticate": "Bearer"})
+            scope["token"] = caller.name
         if self._rate_limiter is not None and not path.startswith(_HEALTH):
             self._rate_limiter.take(caller or address)
-        if scope["method"] not in ("GET", "HEAD", "OPTIONS"):
+        if scope["method"] not in _READING:
+            if caller is not None and caller.role == "read":
+                why = f"the token {caller.name!r} has the role read: it allows GET only"
+                raise Refused("forbidden-role", why)
             self._require_valid_body(headers)
         if caller or not self._tokens:
             scope["state"]["identify"](caller or address)
@@ -146,8 +171,9 @@ class Middleware:
             return
         more = f" ({self._unlogged} more since the last line)" if self._unlogged else ""
         _logger.warning(
-            "%s %a from %s refused: %s%s", scope["method"], path[:200], address, reason, more
-        )
+            "%s %a from %s refused: %s%s [%s]",
+            scope["method"], path[:200], address, reason, more, scope["request_id"],
+        )  # fmt: skip
         self._unlogged = 0
 
     def _require_valid_body(self, headers: dict[bytes, bytes]) -> None:
@@ -192,6 +218,8 @@ class Middleware:
                 answer = await self._direct(scope, content)
                 if answer is not None:
                     count(answer[0])
+                    answer[1]["X-Request-Id"] = scope["request_id"]
+                    scope["sent"] = len(answer[2])
                     await scope["state"]["respond"](*answer)
                 else:
                     await self._pass_on(scope, receive, send, content, count, timeout)
@@ -221,6 +249,10 @@ class Middleware:
             """Count the start of the answer; let each part but the last extend the deadline."""
             if message["type"] == "http.response.start":
                 count(message["status"])
+                id_field = (_ID_HEADER, scope["request_id"].encode())
+                message = {**message, "headers": [*message["headers"], id_field]}
+            else:
+                scope["sent"] = scope.get("sent", 0) + len(message.get("body", b""))
             if message.get("more_body", True):  # a stream may last long while it makes progress
                 timeout.reschedule(asyncio.get_running_loop().time() + self._limits.deadline)
             await send(message)
@@ -246,13 +278,19 @@ class Middleware:
     def _count(self, scope: _Scope, status: int, seconds: float) -> None:
         """Count an answer, which began after this many seconds, by method, route and status."""
         route = str(scope.get("path_template") or "other")
-        metrics = self._metrics
+        metrics, token = self._metrics, scope.get("token")
+        scope["status"] = status
+        if token is not None:
+            metrics.child(metrics.token_requests, token, str(status)).inc()
         metrics.child(metrics.requests, scope["method"], route, str(status)).inc()
         metrics.child(metrics.seconds, route).observe(seconds)
 
     async def _refuse(self, scope: _Scope, refused: Refused) -> None:
         """Send the problem of a refused request, and count it."""
-        answer = error_response(refused.kind, str(refused), refused.headers)
+        request_id = scope["request_id"]
+        answer = error_response(refused.kind, str(refused), refused.headers, request_id)
+        answer[1]["X-Request-Id"] = request_id
+        scope["sent"] = len(answer[2])
         self._count(scope, answer[0], 0.0)
         self._metrics.problems.labels(refused.kind).inc()
         await scope["state"]["respond"](*answer)

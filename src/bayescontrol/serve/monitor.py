@@ -16,6 +16,8 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cache, partial
 from itertools import islice
+from pathlib import Path
+from shutil import disk_usage
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -78,6 +80,9 @@ class Metrics(Collector):
         self.seconds = histogram(
             "request_seconds", "Time until the answer began.", ("route",), buckets=_SECONDS
         )
+        self.token_requests = counter(
+            "token_requests", "Requests answered, by the name of their token.", ("token", "status")
+        )
         self.problems = counter("problems", "Requests refused.", ("problem",))
         self.decisions = counter("decisions", "Decisions acknowledged.", ("agent",))
         self.observations = counter("observations", "Observations learned.", ("agent",))
@@ -100,6 +105,30 @@ class Metrics(Collector):
     def text(self) -> str:
         """Return all metrics in the text format of Prometheus."""
         return generate_latest(self).decode()
+
+
+def add_file_gauges(metrics: Metrics, url: str) -> None:
+    """Add gauges of the file of a SQLite store, and of its disk.
+
+    >>> metrics = Metrics()
+    >>> add_file_gauges(metrics, "sqlite:///shop.db")
+    >>> "bayescontrol_store_bytes 0.0" in metrics.text()
+    True
+    """
+    path = Path(url.removeprefix("sqlite:///")).absolute()
+    if not url.startswith("sqlite:///") or url.endswith(":memory:"):
+        return
+
+    def size(suffix: str) -> int:
+        """Return the size of a file; 0 if there is none."""
+        with suppress(OSError):
+            return Path(f"{path}{suffix}").stat().st_size
+        return 0
+
+    metrics.gauge("store_bytes", "Bytes of the database file.", lambda: size(""))
+    metrics.gauge("store_wal_bytes", "Bytes of its write-ahead log.", lambda: size("-wal"))
+    free = "Free bytes on the disk of the database file."
+    metrics.gauge("store_free_bytes", free, lambda: disk_usage(path.parent).free)
 
 
 class _Statistics:

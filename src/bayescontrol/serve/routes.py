@@ -26,6 +26,7 @@ from bayescontrol.durable.plain import as_plain
 from bayescontrol.errors import BadEvidence, BadSituation, BayesControlError, StoreFailed
 from bayescontrol.serve import bodies
 from bayescontrol.serve.agents import ServedAgent, ServedAgents
+from bayescontrol.serve.backups import BACKUP_ROUTES
 from bayescontrol.serve.http_errors import ERROR_KINDS, MEDIA_TYPE, ProblemDetails, Refused
 from bayescontrol.serve.middleware import LARGE
 from bayescontrol.serve.monitor import Metrics, observation_count, split_events
@@ -282,5 +283,6 @@ async def answer_directly(
 ROUTES: Final = (
     methods,
     list_, create, info, act, observe, explain, posterior, probabilities, log, live, ready, metrics,
+    *BACKUP_ROUTES,
 )  # fmt: skip
 PAGES: Final = (index, events)

@@ -18,37 +18,44 @@ import sys
 import threading
 import traceback
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, MutableMapping
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import ExitStack, asynccontextmanager, contextmanager
 from functools import partial
-from typing import Any, Final, Self
+from pathlib import Path
+from typing import Any, Final, Self, TypeAlias, cast
 
 import uvicorn
 from litestar import Litestar, Request, Response
 from litestar.di import Provide
 from litestar.exceptions import HTTPException
 
-from bayescontrol._support.files import close_on_error
-from bayescontrol.durable.log import LogStore, open_store
+from bayescontrol.durable.log import PRIVATE, LogStore, open_store
 from bayescontrol.durable.models import Model
-from bayescontrol.errors import BayesControlError, StoreFailed
+from bayescontrol.errors import StoreFailed
 from bayescontrol.serve.access import InvalidToken, Limits, Tokens, is_loopback, require_safe
+from bayescontrol.serve.access_log import AccessLog
 from bayescontrol.serve.agents import ServedAgents
+from bayescontrol.serve.backups import BackupPlan, Backups
 from bayescontrol.serve.connection import HttpConnection
 from bayescontrol.serve.http_errors import MEDIA_TYPE, error_response, http_wording, kind_of
+from bayescontrol.serve.listening import CannotListen as CannotListen
+from bayescontrol.serve.listening import Listener, in_url, tls_context
 from bayescontrol.serve.middleware import Answer, Middleware
+from bayescontrol.serve.monitor import add_file_gauges
 from bayescontrol.serve.openapi import DOCS_ROUTES
 from bayescontrol.serve.routes import PAGES, ROUTES, answer_directly
 
+_Scope: TypeAlias = MutableMapping[str, Any]
 _logger = logging.getLogger("bayescontrol.serve")
 #: Problem types of the errors that Litestar raises, by status.
 _HTTP: Final = {404: "not-found", 405: "method-not-allowed", 413: "too-large"}
 _LOOPBACK: Final = ("localhost", "127.0.0.1", "[::1]")
-_MAX_PORT: Final = 65_535
 #: Characters of a path and of a message, and frames of a traceback, in the log of the server.
 _MAX_LOGGED: Final = 400
 _FRAMES: Final = 6
 #: Seconds without a request before garbage is collected.
 _IDLE: Final = 1.0
+#: Seconds between two looks at the file of tokens.
+_REFRESH: Final = 1.0
 #: New objects from which Python collects young ones. By default it does so amid the requests of
 #: one commit, whose objects are still in use, so that it finds nothing.
 _YOUNG: Final = 50_000
@@ -56,11 +63,10 @@ _YOUNG: Final = 50_000
 _SWITCH_INTERVAL: Final = 1e-3
 
 
-class CannotListen(BayesControlError, OSError):
-    """The address is in use, or it is not an address of this machine."""
-
-
-def application(agents: ServedAgents, tokens: Tokens, hosts: Iterable[str] | None) -> Middleware:
+def application(
+    agents: ServedAgents, tokens: Tokens, hosts: Iterable[str] | None,
+    access_log: AccessLog | None = None,
+) -> Middleware:  # fmt: skip
     """Return the ASGI application of the agents.
 
     `hosts` are the valid host names; None allows any.
@@ -71,18 +77,29 @@ def application(agents: ServedAgents, tokens: Tokens, hosts: Iterable[str] | Non
     async def lifespan(_: Litestar) -> AsyncIterator[None]:
         """Start the agents with the server, and close them when it stops."""
         await agents.start()
+        tasks = []
         # A server in a thread of another program must not change its garbage collection.
-        collecting = _in_main_thread() and asyncio.create_task(_collect(agents, middleware))
+        if _in_main_thread():
+            tasks.append(asyncio.create_task(_collect(agents, middleware)))
+        if tokens.file is not None:
+            tasks.append(asyncio.create_task(_watch(tokens)))
+        if agents.backups is not None:
+            tasks.append(asyncio.create_task(agents.backups.run()))
         try:
-            yield
+            with _reloading(tokens, access_log):
+                yield
         finally:
-            if collecting:
-                collecting.cancel()
+            for task in tasks:
+                task.cancel()
             await agents.close()
+            if agents.backups is not None:
+                await asyncio.to_thread(agents.backups.close)
+            if access_log is not None:
+                access_log.close()
 
     def handle_error(request: Request[Any, Any, Any], error: Exception) -> Response[bytes]:
-        status, headers, body = _error_answer(agents, request.method, request.url.path, error)
-        return Response(body, status_code=status, media_type=MEDIA_TYPE, headers=dict(headers))
+        status, headers, body = _error_answer(agents, cast("_Scope", request.scope), error)
+        return Response(body, status_code=status, media_type=MEDIA_TYPE, headers=headers)
 
     app: Any = Litestar(  # its types of the ASGI protocol are narrower than ours
         [*ROUTES, *PAGES, *DOCS_ROUTES],
@@ -94,9 +111,41 @@ def application(agents: ServedAgents, tokens: Tokens, hosts: Iterable[str] | Non
         openapi_config=None,
     )
     middleware = Middleware(
-        app, partial(_answer, agents), tokens, agents.limits, agents.metrics, hosts
+        app, partial(_answer, agents), tokens, agents.limits, agents.metrics, hosts, access_log
     )
     return middleware
+
+
+async def _watch(tokens: Tokens) -> None:
+    """Read the token file again when it has changed, until cancelled."""
+    while True:
+        await asyncio.sleep(_REFRESH)
+        await asyncio.to_thread(tokens.refresh)
+
+
+@contextmanager
+def _reloading(tokens: Tokens, access_log: AccessLog | None) -> Iterator[None]:
+    """Read the tokens again and reopen the access log on SIGHUP, within a `with` block.
+
+    Without such files the signal ends the process, as when a terminal is closed.
+    """
+    has_signal = hasattr(signal, "SIGHUP") and _in_main_thread()
+    if not has_signal or (tokens.file is None and access_log is None):
+        yield
+        return
+
+    def reload() -> None:
+        """Called on the event loop."""
+        tokens.refresh()
+        if access_log is not None:
+            access_log.reopen()
+
+    loop = asyncio.get_running_loop()
+    loop.add_signal_handler(signal.SIGHUP, reload)
+    try:
+        yield
+    finally:
+        loop.remove_signal_handler(signal.SIGHUP)
 
 
 async def _collect(agents: ServedAgents, app: Middleware) -> None:
@@ -128,20 +177,18 @@ async def _collect(agents: ServedAgents, app: Middleware) -> None:
         gc.unfreeze()
 
 
-async def _answer(
-    agents: ServedAgents, scope: MutableMapping[str, Any], content: bytes
-) -> Answer | None:
+async def _answer(agents: ServedAgents, scope: _Scope, content: bytes) -> Answer | None:
     """Answer a frequent request, whose body is `content`; None if Litestar must answer it."""
     try:
         body = await answer_directly(agents, scope, content)
     except Exception as error:
-        return _error_answer(agents, scope["method"], scope["path"], error)
+        return _error_answer(agents, scope, error)
     if body is None:
         return None
     return 200, {"Content-Type": "application/json", "Content-Length": str(len(body))}, body
 
 
-def _error_answer(agents: ServedAgents, method: str, path: str, error: Exception) -> Answer:
+def _error_answer(agents: ServedAgents, scope: _Scope, error: Exception) -> Answer:
     """Return the answer that reports an error.
 
     Messages of unexpected errors and of stores are logged, not sent: they may contain paths,
@@ -163,11 +210,12 @@ def _error_answer(agents: ServedAgents, method: str, path: str, error: Exception
         detail = "the log of the server has the details"
         frames = traceback.extract_tb(error.__traceback__)[-_FRAMES:]
         places = "".join(f" < {f.filename}:{f.lineno}" for f in reversed(frames))
-        path, text = path[:_MAX_LOGGED], str(error)[:_MAX_LOGGED]
+        path, text = scope["path"][:_MAX_LOGGED], str(error)[:_MAX_LOGGED]
         text = ascii(f"{type(error).__name__}: {text}")[1:-1]
-        _logger.error("%s %a: %s%s", method, path, text, places)
+        request_id = scope["request_id"]
+        _logger.error("%s %a: %s%s [%s]", scope["method"], path, text, places, request_id)
     agents.metrics.problems.labels(name).inc()
-    return error_response(name, detail, headers)
+    return error_response(name, detail, headers, scope["request_id"])
 
 
 class _Uvicorn(uvicorn.Server):
@@ -203,6 +251,12 @@ class Server:
     known: then the live page shows the regret. `port` 0 selects any free port. `run` serves until
     SIGTERM or Ctrl-C; `with` runs the server in a thread.
 
+    With `tls`, the files of a certificate and its key, the address is https. With `unix_socket`,
+    the server listens on that path instead of a port; `socket_mode` are its permissions.
+    `access_log` is a file for a line for each request; "-" is standard output. `backups` says where
+    and how often to copy the store. With `warm_up`, the server is ready when the code that its
+    agents need is compiled.
+
     >>> with Server("sqlite:///:memory:", port=0) as server:
     ...     server.url.startswith("http://127.0.0.1:")
     True
@@ -222,24 +276,47 @@ class Server:
         truths: Mapping[str, Mapping[Any, float]] | None = None,
         allow_hosts: Iterable[str] = (),
         durable: bool = True,
+        tls: tuple[Path, Path] | None = None,
+        unix_socket: Path | None = None,
+        socket_mode: int = PRIVATE,
+        access_log: Path | None = None,
+        backups: BackupPlan | None = None,
+        warm_up: bool = False,
     ) -> None:
         tokens = Tokens() if tokens is None else tokens
         if not isinstance(tokens, Tokens):
             # The value is not shown: it may be a secret.
             raise InvalidToken(f"tokens is a {type(tokens).__name__}: give Tokens([token, …])")
-        require_safe(host, tokens)
-        self._socket = _listen(host, port)
-        with close_on_error(self._socket):
+        context = None if tls is None else tls_context(*tls)
+        if unix_socket is None:
+            require_safe(host, tokens)
+            self._listener = Listener.of_port(host, port, "http" if tls is None else "https")
+        else:
+            self._listener = Listener.of_path(unix_socket, socket_mode)
+        #: The address of the server.
+        self.url = self._listener.url
+        with ExitStack() as opening:
+            opening.callback(self._listener.close)
             opened = open_store(store, durable=durable) if isinstance(store, str) else store
+            if isinstance(store, str):
+                opening.callback(opened.close)
+            agents = ServedAgents(opened, models, truths, limits)
+            agents.warm_up = warm_up
+            if backups is not None:
+                source: Any = opened
+                agents.backups = Backups(backups, source.backup, opened.url, agents.metrics)
+            log = None if access_log is None else AccessLog(access_log)
+            opening.pop_all()  # `run` closes them
         #: The address of the store, without a password.
         self.store_url = opened.url
-        url_host = f"[{host}]" if ":" in host else host  # brackets for IPv6
-        #: The address of the server.
-        self.url = f"http://{url_host}:{self._socket.getsockname()[1]}"
-        agents = ServedAgents(opened, models, truths, limits)
+        add_file_gauges(agents.metrics, opened.url)
+        if log is not None:
+            lost = "Lines of the access log that could not be written."
+            agents.metrics.gauge("access_log_lost", lost, lambda: log.lost)
         # Without a token, only the host name distinguishes our pages from those of other sites.
-        names = {*_LOOPBACK, url_host.lower(), *map(str.lower, allow_hosts)}
-        app = application(agents, tokens, names if is_loopback(host) else None)
+        names = {*_LOOPBACK, in_url(host).lower(), *map(str.lower, allow_hosts)}
+        is_local = unix_socket is not None or is_loopback(host)
+        app = application(agents, tokens, names if is_local else None, log)
         # Uvicorn declares that it needs a class, but a function does as well. All connections
         # share the two dictionaries.
         connection: Any = partial(HttpConnection, agents.limits, agents.metrics, {}, {})
@@ -248,6 +325,7 @@ class Server:
             log_config=None, access_log=False, proxy_headers=False, server_header=False,
             timeout_keep_alive=math.ceil(agents.limits.idle),
             timeout_graceful_shutdown=math.ceil(agents.limits.grace),
+            ssl_context_factory=None if context is None else lambda *_: context,
         )  # fmt: skip
         self._uvicorn = _Uvicorn(config, agents)
 
@@ -260,10 +338,10 @@ class Server:
             # thread that computes, for example explains a decision.
             sys.setswitchinterval(_SWITCH_INTERVAL)
         try:
-            self._uvicorn.run(sockets=[self._socket])
+            self._uvicorn.run(sockets=[self._listener.socket])
         finally:
             sys.setswitchinterval(interval)
-            self._socket.close()
+            self._listener.close()
 
     def stop(self) -> None:
         """Tell the server to stop; does not wait until it has stopped."""
@@ -285,21 +363,3 @@ class Server:
 def _in_main_thread() -> bool:
     """Return whether the server has the process to itself, and may change its settings."""
     return threading.current_thread() is threading.main_thread()
-
-
-def _listen(host: str, port: int) -> socket.socket:
-    """Return a listening socket; raise `CannotListen` if the address or the port is invalid."""
-    if type(port) is not int or not 0 <= port <= _MAX_PORT:
-        raise CannotListen(
-            f"port={port!r} is invalid: give a number from 0 (any free port) to 65535"
-        )
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    try:
-        return socket.create_server((host.strip("[]"), port), family=family, backlog=512)
-    except OSError as error:
-        # Remove the address that Python appends, which this message contains already.
-        reason = str(error.strerror or error).partition(" (while attempting")[0]
-        raise CannotListen(
-            f"cannot listen on {host}, port {port}: {reason}; choose another "
-            "with --host and --port (port 0: any free port)"
-        ) from None
