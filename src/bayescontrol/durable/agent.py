@@ -24,6 +24,7 @@ from bayescontrol import errors
 from bayescontrol._arrays import Arrays
 from bayescontrol.durable import events
 from bayescontrol.durable.committer import Committer, Request, fail_all
+from bayescontrol.durable.compaction import compact_log
 from bayescontrol.durable.driver import posterior_summary
 from bayescontrol.durable.fold import Decisions, Fold, fold_log, require_no_drift
 from bayescontrol.durable.log import Log, LogStore, SnapshotNotKept, open_store, require_usable
@@ -219,8 +220,10 @@ class DurableAgent(AbstractContextManager["DurableAgent"]):
     def _catch_up(self) -> None:
         """Fold the events that other processes have appended. The caller holds the guard."""
         if self._log.head() > self.head:
-            # A copy: a turn may share the agent, and an interrupt may come halfway.
-            fold = self._fold.copy()
+            if self._log.sealed > self.head:  # the next events were compacted
+                fold = Fold(self.model.driver(), self.seed)
+            else:  # a copy: a turn may share the agent, and an interrupt may come halfway
+                fold = self._fold.copy()
             fold.take(events.read_events(self._log, fold.seq + 1), self._decisions)
             self._fold = fold
 
@@ -346,10 +349,28 @@ class DurableAgent(AbstractContextManager["DurableAgent"]):
     def backup(self, path: str | PathLike[str]) -> None:
         """Copy the whole store to a new file, consistently, while the agent keeps running."""
         self._require_open()
-        copy = getattr(self._store, "backup", None)
-        if copy is None:
-            raise errors.MissingCapability(f"{self._store.url}: back up PostgreSQL with pg_dump")
-        copy(path)
+        self._store.backup(path)
+
+    def compact(self, through: int) -> int:
+        """Replace the events 2 … `through` by a sealed snapshot; return how many were removed.
+
+        The belief and all later decisions stay the same, bit for bit. The removed decisions cannot
+        be observed or explained any more, and their keys and sessions are forgotten. On SQLite
+        their content is erased from the file. Idempotent: repeat the call if it was interrupted.
+
+        >>> from bayescontrol import BernoulliBandit
+        >>> from bayescontrol.durable import open_agent
+        >>> with open_agent("sqlite:///:memory:", "shop", BernoulliBandit(["red"])) as agent:
+        ...     for _ in range(3):
+        ...         _ = agent.observe(agent.act(), 1)
+        ...     agent.compact(5), [event.seq for event in agent.log()]
+        (4, [1, 5, 6, 7])
+        """
+        with self._writing:
+            self._require_open()
+            removed = compact_log(self._log, self.model, self.created, through)
+            self._last_snapshot = max(self._last_snapshot, self._log.sealed)
+        return removed
 
     def close(self) -> None:
         """Finish pending requests, store a snapshot if the log has grown, and close. Idempotent."""

@@ -4,6 +4,7 @@
     decided    in situation x the action a was chosen, with probability p
     observed   o is the observation of decision n
     refitted   posterior draws of a new fit, which contains the observations up to event `through`
+    compacted  the state after events 1 … seq; it has replaced the events 2 … seq
 
 The belief is a fold of the log: the prior, conditioned on the observations in order. Decision n is
 a function of the events before it and of the random stream (seed, n), so every action can be drawn
@@ -19,7 +20,7 @@ from msgspec.structs import asdict
 
 from bayescontrol.durable.log import Log, Row, damaged_error, require_readable
 from bayescontrol.durable.plain import as_plain, from_plain
-from bayescontrol.errors import DamagedLog
+from bayescontrol.errors import DamagedLog, StoreBusy
 
 #: The format of payloads and checksums that this release writes. It also reads earlier ones.
 FORMAT: Final = 1
@@ -85,7 +86,28 @@ class Refitted(msgspec.Struct, frozen=True, kw_only=True):
     time: float
 
 
-Event: TypeAlias = Created | Decided | Observed | Refitted
+class Compacted(msgspec.Struct, frozen=True, kw_only=True):
+    """A sealed snapshot, which has replaced the events 2 … seq.
+
+    `decisions` and `observations` are their numbers among those events. `pending` are the decisions
+    among them whose observations came later, without keys: the observations are learned with them.
+
+    >>> Compacted(seq=90, state=b"", digest=b"", decisions=50, observations=39, time=0.0).pending
+    []
+    """
+
+    seq: int
+    #: The state and its checksum, as in `Snapshot`.
+    state: bytes
+    digest: bytes
+    decisions: int
+    observations: int
+    #: When the log was compacted.
+    time: float
+    pending: list[Decided] = []
+
+
+Event: TypeAlias = Created | Decided | Observed | Refitted | Compacted
 #: {b: P(b | past, x)}
 Probabilities: TypeAlias = Mapping[Any, float]
 
@@ -178,15 +200,27 @@ class _ObservedBody(msgspec.Struct, gc=False):
     time: float
 
 
+class _CompactedBody(msgspec.Struct, gc=False):
+    state: bytes
+    digest: bytes
+    decisions: int
+    observations: int
+    time: float
+    #: The number and the payload of each decision.
+    pending: list[tuple[int, msgspec.Raw]]
+
+
 #: The factors of seq and n in the checksum: two large primes (of xxHash), to spread their bits.
 _SEQ_FACTOR, _N_FACTOR = 2654435761, 2246822519
 #: The first four letters of each kind as a number, for the checksum.
 _KIND_CODES: Final = {
-    "created": 0x63726561, "decided": 0x64656369, "observed": 0x6F627365, "refitted": 0x72656669
+    "created": 0x63726561, "decided": 0x64656369, "observed": 0x6F627365, "refitted": 0x72656669,
+    "compacted": 0x636F6D70,
 }  # fmt: skip
 _encode: Final = msgspec.json.Encoder().encode
 _decode_decided: Final = msgspec.json.Decoder(_DecidedBody).decode
 _decode_observed: Final = msgspec.json.Decoder(_ObservedBody).decode
+_decode_compacted: Final = msgspec.json.Decoder(_CompactedBody).decode
 _decode_object: Final = msgspec.json.Decoder(dict[str, Any]).decode
 
 
@@ -221,6 +255,11 @@ def encode_row(event: Event) -> Row:
         kind = "refitted"
         fit = {"draws": event.draws, "log_weights": event.log_weights}
         body = {"through": event.through, "fit": as_plain(fit, "the draws"), "time": event.time}
+    elif type(event) is Compacted:
+        kind = "compacted"
+        pending = [(d.seq, msgspec.Raw(encode_row(d).payload)) for d in event.pending]
+        fields = asdict(event) | {"pending": pending}
+        body = _CompactedBody(**{name: v for name, v in fields.items() if name != "seq"})
     else:
         assert isinstance(event, Created)
         kind = "created"
@@ -255,6 +294,8 @@ def decode_row(row: Row, log: str | None = None) -> Event:
         if kind == "refitted":
             fields = _decode_object(payload)
             return msgspec.convert(fields | from_plain(fields["fit"]) | {"seq": seq}, Refitted)
+        if kind == "compacted":
+            return _as_compacted(seq, payload)
         if kind == "created":
             return _as_created(seq, payload)
     except (ValueError, RecursionError, TypeError, AttributeError, KeyError) as error:
@@ -274,12 +315,34 @@ def _as_created(seq: int, payload: bytes) -> Created:
     return msgspec.convert(body | {"seq": seq, "settings": settings, "seed": int(seed)}, Created)
 
 
+def _as_compacted(seq: int, payload: bytes) -> Compacted:
+    """Decode the payload of a `compacted` event."""
+    body = _decode_compacted(payload)
+    pending = []
+    for n, encoded in body.pending:
+        decision = bytes(encoded)
+        checksum = _checksum(n, "decided", None, None, None, decision)
+        pending.append(decode_row(Row(n, "decided", None, None, None, decision, checksum)))
+    return Compacted(**asdict(body) | {"seq": seq, "pending": pending})
+
+
 def read_events(log: Log, start: int = 1, stop: int | None = None) -> Iterator[Event]:
-    """Iterate over the events of a log; raise `DamagedLog` if one is damaged or missing."""
-    for expected, row in enumerate(log.read(start, stop), start):
-        if row.seq != expected:
+    """Iterate over the events of a log; raise `DamagedLog` if one is damaged or missing.
+
+    Compacted events are left out. Raise `StoreBusy` if they are compacted during the iteration.
+    """
+    expected, first = start, max(start, 2)  # a `compacted` event comes first, or after event 1
+    for row in log.read(start, stop):
+        if row.seq != expected and not (row.kind == "compacted" and expected == first):
+            sealed = log.find_sealed()
+            if sealed is not None and expected <= sealed.seq:
+                raise StoreBusy(
+                    f"log {log.name!r} was compacted through event {sealed.seq} while event "
+                    f"{expected} was read: read it again"
+                )
             raise damaged_error(log.name, f"event {expected} is missing before event {row.seq}")
         yield decode_row(row, log.name)
+        expected = row.seq + 1
 
 
 def read_created(log: Log) -> Created:
@@ -323,17 +386,24 @@ def check_history(events: Iterable[Event], start: int | None = 1) -> Iterator[Ev
 
     Raise `DamagedLog` if an event is missing, if an observation has no decision, if a decision has
     two observations, if two decisions have the same key, or if the log is created twice. If `start`
-    is None, the first event may have any number, and decisions before it may be observed.
+    is None, the first event may have any number, and decisions before it may be observed. The first
+    event, or the one after event 1, may be `compacted`: then there are none before it.
     """
-    first = start
+    first = expected = start
+    sealed = 1
     keys: set[str] = set()
     # Decisions without an observation so far; observed decisions from before the first event.
     unobserved, observed_early = set[int](), set[int]()
-    for i, event in enumerate(events):
-        if first is None:
-            first = event.seq
-        if event.seq != first + i:
-            raise DamagedLog(f"expected event {first + i}, found event {event.seq}")
+    for event in events:
+        if first is None or expected is None:
+            first = expected = event.seq
+        if type(event) is Compacted and expected == max(first, 2) <= event.seq:
+            first, sealed = 1, event.seq  # no decision before it may be observed, except these
+            unobserved.update(decision.seq for decision in event.pending)
+        elif event.seq != expected or type(event) is Compacted:
+            found = "a sealed snapshot" if type(event) is Compacted else "event"
+            raise DamagedLog(f"expected event {expected}, found {found} {event.seq}")
+        expected = event.seq + 1
         if type(event) is Observed:
             n = event.n
             if n not in unobserved and (n in observed_early or not 1 <= n < first):
@@ -351,8 +421,10 @@ def check_history(events: Iterable[Event], start: int | None = 1) -> Iterator[Ev
             if event.key is not None:
                 keys.add(event.key)
         elif type(event) is Refitted:
-            if not 1 <= event.through < event.seq:
-                raise DamagedLog(f"event {event.seq} contains the later event {event.through}")
-        elif event.seq != 1:
+            if not sealed <= event.through < event.seq:
+                raise DamagedLog(
+                    f"event {event.seq} contains event {event.through}, which is later or compacted"
+                )
+        elif type(event) is Created and event.seq != 1:
             raise damaged_error(None, f"event {event.seq} is `created`, which only event 1 can be")
         yield event

@@ -11,6 +11,7 @@ import math
 import warnings
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
 from itertools import islice
 from typing import Any, Final, TypeVar
 
@@ -20,11 +21,26 @@ from bayescontrol._arrays import Arrays
 from bayescontrol.beliefs.particles import Event as Step
 from bayescontrol.durable import events
 from bayescontrol.durable.driver import Driver
-from bayescontrol.durable.events import Created, Decided, Decision, Observed, Refitted
+from bayescontrol.durable.events import (
+    Compacted,
+    Created,
+    Decided,
+    Decision,
+    Observed,
+    Refitted,
+)
 from bayescontrol.durable.log import DamagedSnapshot, Log, Row, Snapshot, damaged_error
 from bayescontrol.durable.models import KINDS, Model
 from bayescontrol.durable.plain import as_stored, same_value, short_repr
-from bayescontrol.errors import DamagedLog, IncompatibleState, ModelMismatch, UnknownDecision
+from bayescontrol.errors import (
+    CompactedDecision,
+    DamagedLog,
+    IncompatibleState,
+    InvalidRequest,
+    ModelMismatch,
+    StoreBusy,
+    UnknownDecision,
+)
 from bayescontrol.seeding import Stream
 
 E = TypeVar("E", Decided, Observed)
@@ -55,6 +71,9 @@ class Decisions:
         self._keys: dict[str | None, int] = {}
         # Without a log: all observations.
         self._observations: list[Observed] = []
+        # If events were compacted: the sealed snapshot, and its decisions that were observed later.
+        self._sealed: Compacted | None = None
+        self._pending: dict[int, Decided] = {}
 
     def put(self, decision: Decided) -> None:
         """Add a new decision; raise `DamagedLog` if another decision has the same key."""
@@ -66,13 +85,43 @@ class Decisions:
             raise damaged_error(self._name, why)
         self._recent[seq] = decision
         if len(self._recent) > self._max_recent:
-            _, oldest = self._recent.popitem(last=False)
-            self._observed.pop(oldest.seq, None)
-            self._keys.pop(oldest.key, None)
+            self._forget_oldest()
+
+    def _forget_oldest(self) -> None:
+        """Forget the oldest decision in memory."""
+        _, oldest = self._recent.popitem(last=False)
+        self._observed.pop(oldest.seq, None)
+        self._keys.pop(oldest.key, None)
+
+    def forget(self, sealed: Compacted) -> None:
+        """Forget the decisions that were compacted."""
+        self._sealed = sealed
+        self._pending = {decision.seq: decision for decision in sealed.pending}
+        while self._recent and next(iter(self._recent)) <= sealed.seq:
+            self._forget_oldest()
+
+    def _compacted(self) -> Compacted | None:
+        """Return the sealed snapshot of the log, if there is one."""
+        if self._log is not None and self._log.sealed > (self._sealed.seq if self._sealed else 0):
+            row = self._log.find_sealed()
+            event = None if row is None else events.decode_row(row, self._name)
+            if not isinstance(event, Compacted):
+                raise damaged_error(self._name, "the sealed snapshot is missing")
+            self.forget(event)
+        return self._sealed
 
     def get(self, id: str | int | Decision) -> Decided:
-        """Return the decision with this id; raise `UnknownDecision` if it does not exist."""
-        n = events.decision_number(id)
+        """Return the decision with this id; raise `UnknownDecision` if it does not exist.
+
+        Raise `CompactedDecision` if it was compacted.
+        """
+        n, sealed = events.decision_number(id), self._compacted()
+        if sealed is not None and 1 < n <= sealed.seq:
+            date = datetime.fromtimestamp(sealed.time, UTC).isoformat(" ", "minutes")[:16]
+            raise CompactedDecision(
+                f"decision {n} of log {self._name!r} cannot be observed or explained any more: "
+                f"events 2 to {sealed.seq} were compacted on {date} UTC"
+            )
         found = self._recent.get(n)
         if found is None and self._log is not None and 1 <= n <= self._log.head():
             event = next(events.read_events(self._log, n, n), None)
@@ -88,6 +137,7 @@ class Decisions:
 
     def find_key(self, key: str) -> Decided | None:
         """Return the decision with this key, if any; raise `DamagedLog` if the index is wrong."""
+        self._compacted()  # forget the keys that were compacted
         row = None if self._log is None else self._log.find_key(key)
         lookup = f"key {short_repr(key)} to its decision"
         return self._decode(row, Decided, self._keys.get(key), lookup)
@@ -107,12 +157,19 @@ class Decisions:
 
         `seq` is None if the event is not recent: then it may be any event of this kind, or none.
         """
-        if row is None and seq is None:
+        if row is None and (seq is None or self._has_vanished(seq)):
             return None
         event = None if row is None else events.decode_row(row, self._name)
         if not isinstance(event, kind) or event.seq != (seq or event.seq):
             raise damaged_error(self._name, f"the index does not lead from {lookup}")
         return event
+
+    def _has_vanished(self, seq: int) -> bool:
+        """Return whether another process has just compacted event `seq`."""
+        if self._log is not None:
+            self._log.head()
+        sealed = self._compacted()
+        return sealed is not None and seq <= sealed.seq
 
     def put_observation(self, event: Observed) -> None:
         """Remember which decision the event observes, if that decision is recent."""
@@ -126,7 +183,8 @@ class Decisions:
         observes it too.
         """
         n, seq = event.n, event.seq
-        decision = self._recent.get(n)
+        self._compacted()
+        decision = self._recent.get(n) or self._pending.get(n)
         if decision is not None:
             first = self._observed.setdefault(n, seq)  # the event that observed n first
         else:
@@ -143,13 +201,27 @@ class Decisions:
             self._observations.append(event)
         return decision
 
+    def recorded(self, n: int) -> Decided:
+        """Return decision n, also if it was compacted but observed later."""
+        self._compacted()
+        return self._pending.get(n) or self.get(n)
+
     def steps(self, after: int, stop: int) -> list[Step]:
-        """Return (x, a, o) of the observations after event `after`, up to event `stop`."""
+        """Return (x, a, o) of the observations after event `after`, up to event `stop`.
+
+        Raise `InvalidRequest` if some of them were compacted.
+        """
+        sealed = self._compacted()
+        if sealed is not None and after < sealed.seq:
+            raise InvalidRequest(
+                f"events 2 to {sealed.seq} were compacted, so a fit must contain the observations "
+                f"up to event {sealed.seq} or later, not only up to {after}"
+            )
         history: Iterable[events.Event] = self._observations
         if self._log is not None:
             history = events.read_events(self._log, after + 1, stop)
         observed = [e for e in history if isinstance(e, Observed) and after < e.seq <= stop]
-        return [((d := self.get(e.n)).x, d.a, e.o) for e in observed]
+        return [((d := self.recorded(e.n)).x, d.a, e.o) for e in observed]
 
 
 class Fold:
@@ -213,6 +285,20 @@ class Fold:
         self.driver.refit(event.draws, later, event.log_weights)
         self.seq = event.seq
 
+    def take_sealed(self, event: Compacted) -> None:
+        """Continue with the state of a sealed snapshot."""
+        if self.seq != 1:
+            raise StoreBusy(
+                f"the log was compacted through event {event.seq} while it was read: open it again"
+            )
+        try:
+            self.load(Snapshot(event.seq, event.state, event.digest), event.seq)
+        except IncompatibleState as error:
+            raise ModelMismatch(
+                f"the sealed snapshot at event {event.seq} does not fit the model ({error}): open "
+                "the log with the model and the release that compacted it, or restore a backup"
+            ) from None
+
     def take(
         self, history: Iterable[events.Event], decisions: Decisions, check_from: float = math.inf
     ) -> None:
@@ -233,6 +319,9 @@ class Fold:
                 self.take_decision(event, draw=event.seq >= draw_from)
             elif type(event) is Refitted:
                 self.take_refit(event, decisions.steps(event.through, event.seq - 1))
+            elif type(event) is Compacted:
+                decisions.forget(event)
+                self.take_sealed(event)
             else:
                 raise DamagedLog(f"event {event.seq}: only the first event creates a log")
 

@@ -371,7 +371,7 @@ class _Evaluation:
         for event in events:
             if isinstance(event, Decided):
                 self._take_decision(event)
-            elif isinstance(event, Observed):
+            elif isinstance(event, Observed) and event.n in self._pending:
                 self._take_observation(event)
             elif self._replayer is not None:
                 self._replayer.take(event)
