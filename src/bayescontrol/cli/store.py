@@ -103,8 +103,9 @@ def list_(url: str, as_json: bool) -> None:
         print_json({"agents": to_builtins(agents)})
         return
     grid = Grid(*_COLUMNS, box=SIMPLE_HEAD)
-    for column in grid.columns[2:]:
-        column.justify = "right"
+    for column in grid.columns:
+        column.overflow = "fold"
+        column.justify = "right" if column.header in _COLUMNS[2:] else "left"
     for agent in agents:
         cells = [agent.name, f"{agent.model} {agent.version}"]
         cells += [f"{getattr(agent, name):,}" for name in _COLUMNS[2:6]]
