@@ -8,6 +8,11 @@ agent.observe(d.id, o)      # in any order, twice, days later, or never
 from bayescontrol.durable.agent import DurableAgent as DurableAgent
 from bayescontrol.durable.agent import Explanation as Explanation
 from bayescontrol.durable.agent import open_agent as open_agent
+from bayescontrol.durable.archive import AgentSummary as AgentSummary
+from bayescontrol.durable.archive import import_log as import_log
+from bayescontrol.durable.archive import list_agents as list_agents
+from bayescontrol.durable.archive import restore_logs as restore_logs
+from bayescontrol.durable.events import Compacted as Compacted
 from bayescontrol.durable.events import Created as Created
 from bayescontrol.durable.events import Decided as Decided
 from bayescontrol.durable.events import Decision as Decision

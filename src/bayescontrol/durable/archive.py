@@ -57,7 +57,12 @@ class AgentSummary(msgspec.Struct, frozen=True):
 
 
 def list_agents(store: LogStore) -> Iterator[AgentSummary]:
-    """Iterate over summaries of all agents of a store, by name."""
+    """Iterate over summaries of all agents of a store, by name.
+
+    >>> from bayescontrol.durable import open_store
+    >>> list(list_agents(open_store("sqlite:///:memory:")))
+    []
+    """
     for name in store.names():
         with closing(store.log(name)) as log:
             yield _summary(log)
@@ -127,6 +132,13 @@ def restore_logs(
 
     Every event of the backup is checked before anything is stored. `on_event` is called twice for
     each event, as in `import_log`.
+
+    >>> from bayescontrol import BernoulliBandit
+    >>> from bayescontrol.durable import open_agent, open_store
+    >>> backup, store = open_store("sqlite:///:memory:"), open_store("sqlite:///:memory:")
+    >>> open_agent(backup, "shop", BernoulliBandit(["red"])).close()
+    >>> restore_logs(store, backup), store.names()
+    (['shop'], ['shop'])
     """
     logs: dict[str, Log] = {name: backup.log(name) for name in backup.names()}
     for name in sorted(logs.keys() & set(store.names())):
