@@ -188,6 +188,14 @@ class UnknownDecision(BayesControlError, LookupError):
     """The log has no decision with this id."""
 
 
+class CompactedDecision(UnknownDecision):
+    """The decision was compacted: its events were replaced by a sealed snapshot of the belief."""
+
+
+class AgentExists(BayesControlError, ValueError):
+    """The store already has an agent of this name. Nothing was changed."""
+
+
 class ConflictingFeedback(BayesControlError, ValueError):
     """The decision already has a different observation. The first one stands."""
 

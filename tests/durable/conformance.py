@@ -4,14 +4,16 @@ import os
 import threading
 import warnings
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from itertools import pairwise
+from pathlib import Path
 from typing import Any, TypeAlias
 
 import pytest
 from tests.durable.concurrency import catch, join, start
 
 from bayescontrol import errors
-from bayescontrol.durable.log import Log, LogStore, Row, Snapshot
+from bayescontrol.durable.log import Log, LogStore, Row, Snapshot, open_store
 
 #: Opens the same store again. An exclusive store must be closed first.
 Reopen: TypeAlias = Callable[[], LogStore]
@@ -251,3 +253,102 @@ class StoreConformance:
         log.append(ROWS)
         assert store.names() == [name]
         assert list(log.read()) == ROWS
+
+    # -- compaction, import, deletion and backup -------------------------------------------------
+
+    def test_compaction_replaces_the_first_rows_and_their_snapshots(
+        self, reopen: Reopen, store: LogStore, log: Log
+    ) -> None:
+        store.log("search").append(ROWS)
+        log.append(ROWS)
+        for seq in (2, 4, 6):
+            log.save_snapshot(Snapshot(seq, b"%d" % seq, b"d"))
+        sealed = Row(4, "compacted", None, None, None, b"{}", 5)
+        log.compact(sealed, 6)
+        log.vacuum()
+        after = [ROWS[0], sealed, *ROWS[4:]]
+        assert list(log.read()) == after
+        assert (log.head(), log.sealed, log.find_sealed()) == (6, 4, sealed)
+        assert [snapshot.seq for snapshot in log.snapshots()] == [6]
+        assert (log.find_key("visit-81"), log.find_answer(3)) == (None, None)
+        assert log.find_key("Ünïcode key ✓") == ROWS[4]
+        log.append([decided(7, "visit-81")])
+        assert list(store.log("deals").read()) == []
+        store.close()
+        again = reopen()
+        log = again.log("checkout")
+        assert (log.head(), log.sealed) == (7, 4)
+        assert list(log.read()) == [*after, decided(7, "visit-81")]
+        assert list(log.read(2, 3)) == []
+        other = again.log("search")
+        assert (list(other.read()), other.head(), other.sealed) == (ROWS, 6, 0)
+        again.close()
+
+    def test_compaction_is_refused_after_another_append_or_compaction(self, log: Log) -> None:
+        log.append(ROWS)
+        sealed = Row(4, "compacted", None, None, None, b"{}", 5)
+        with pytest.raises(errors.HeadMoved):
+            log.compact(sealed, 5)
+        assert list(log.read()) == ROWS
+        assert (log.sealed, log.find_sealed()) == (0, None)
+
+    def test_a_compacted_log_is_read_in_chunks(self, log: Log) -> None:
+        rows = [decided(seq) for seq in range(1, 25_001)]
+        log.append(rows)
+        log.compact(Row(12_345, "compacted", None, None, None, b"{}", 5), 25_000)
+        read = [row.seq for row in log.read()]
+        assert read == [1, *range(12_345, 25_001)]
+
+    def test_imported_logs_are_stored_all_or_none(self, store: LogStore) -> None:
+        store.log("checkout").append(ROWS)
+
+        def broken() -> Iterator[Row]:
+            yield from ROWS[:3]
+            raise errors.DamagedLog("event 4 is damaged")
+
+        with pytest.raises(errors.DamagedLog, match="event 4"):
+            store.import_logs({"first": lambda: ROWS, "second": broken})
+        with pytest.raises(errors.AgentExists, match="'checkout'"):
+            store.import_logs({"first": lambda: ROWS, "checkout": lambda: ROWS})
+        with pytest.raises(errors.UnknownStore, match="name="):
+            store.import_logs({"first": lambda: ROWS, "a\nb": lambda: ROWS})
+        assert store.names() == ["checkout"]
+        sealed = [ROWS[0], Row(90, "compacted", None, None, None, b"{}", 5), decided(91)]
+        store.import_logs({"first": lambda: iter(ROWS), "sealed": lambda: sealed})
+        assert store.names() == ["checkout", "first", "sealed"]
+        first, log = store.log("first"), store.log("sealed")
+        assert (list(first.read()), list(log.read())) == (ROWS, sealed)
+        assert (log.head(), log.sealed, first.head(), first.sealed) == (91, 90, 6, 0)
+        log.append([decided(92)])
+        assert first.sizes() == {"created": (1, 13), "decided": (3, 33), "observed": (2, 14)}
+
+    def test_a_deleted_log_can_be_created_again(self, store: LogStore, log: Log) -> None:
+        log.append(ROWS)
+        log.save_snapshot(Snapshot(6, b"state", b"digest"))
+        log.close()
+        store.log("search").append(ROWS[:2])
+        store.delete("checkout")
+        with pytest.raises(errors.UnknownStore, match="no agent 'checkout'"):
+            store.delete("checkout")
+        assert store.names() == ["search"]
+        log = store.log("checkout")
+        assert (log.head(), list(log.snapshots())) == (0, [])
+        log.append(ROWS)
+        assert list(log.read()) == ROWS
+
+    def test_a_backup_is_a_store_with_all_logs(self, store: LogStore, tmp_path: Path) -> None:
+        store.log("checkout").append(ROWS)
+        log = store.log("日本 ✓")
+        log.append(ROWS)
+        sealed = Row(4, "compacted", None, None, None, b"{}", 5)
+        log.compact(sealed, 6)
+        store.backup(tmp_path / "copy.db")
+        assert [path.name for path in tmp_path.glob(".*")] == []
+        assert (tmp_path / "copy.db").stat().st_mode & 0o777 == 0o600
+        with closing(open_store(f"sqlite:///{tmp_path / 'copy.db'}", create=False)) as copy:
+            assert copy.names() == ["checkout", "日本 ✓"]
+            assert list(copy.log("checkout").read()) == ROWS
+            assert list(copy.log("日本 ✓").read()) == [ROWS[0], sealed, *ROWS[4:]]
+        for path in (tmp_path / "copy.db", tmp_path / "nowhere" / "copy.db"):
+            with pytest.raises(errors.StoreFailed, match=r"exists already|no folder"):
+                store.backup(path)

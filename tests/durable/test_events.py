@@ -82,6 +82,9 @@ def test_a_missing_event_is_damage() -> None:
         def read(self, start: int, stop: int | None) -> list[Row]:
             return [rows[0], rows[2]]
 
+        def find_sealed(self) -> None:
+            return None
+
     with pytest.raises(DamagedLog, match="event 2 is missing before event 3"):
         list(events.read_events(Gap()))  # type: ignore[arg-type]
 

@@ -19,7 +19,7 @@ except ModuleNotFoundError:
     sys.exit(f"Error: {MissingExtra.of('the command line', 'rich', 'lab')}")
 
 from bayescontrol.audit.predictors import PredictorFailed
-from bayescontrol.cli import audit, check, serve, studies
+from bayescontrol.cli import audit, check, serve, store, studies
 from bayescontrol.cli.check import ModesBroke
 from bayescontrol.cli.screen import UsageError, print_failure, print_message
 from bayescontrol.cli.studies import IS_FRESH, RESULTS_FOLDER
@@ -96,5 +96,5 @@ for _command in (
     audit.audit,
 ):
     main.add_command(_command)
-for _command in (serve.serve, serve.verify, serve.demo):
+for _command in (serve.serve, serve.verify, serve.demo, store.store):
     main.add_command(_command)

@@ -149,7 +149,7 @@ def serve(
         backups = None
         if backup_folder is not None:
             backups = BackupPlan(backup_folder, backup_every, backup_keep)
-        user_models = [_load_model(name) for name in models]
+        user_models = [load_model(name) for name in models]
         server = Server(
             store_address(store, store_file), host=host, port=port,
             tokens=Tokens.found(token_file), limits=Limits(**limits),
@@ -168,7 +168,7 @@ def serve(
     server.run()
 
 
-def _load_model(name: str) -> Model:
+def load_model(name: str) -> Model:
     """Load a model from FILE.py:NAME; NAME is a model or a function that returns one."""
     path, _, attribute = name.rpartition(":")
     if not path.endswith(".py"):
@@ -230,10 +230,10 @@ def verify(ctx: click.Context, store: str | None, store_file: TextIO | None, as_
         with closing(open_store(url, durable=url.startswith("sqlite:"), create=False)) as opened:
             logs = [opened.log(name) for name in opened.names()]
             heads.update((log.name, log.head()) for log in logs)
-            chunks = [(log, n) for log in logs for n in range(1, heads[log.name] + 1, CHUNK)]
+            chunks = [(log, n) for log in logs for n in _chunks(log, heads[log.name])]
             with click.progressbar(chunks, label="Reading events", file=sys.stderr) as bar:
-                for log, first in bar:
-                    damage += _find_damage(log, first, min(first + CHUNK - 1, heads[log.name]))
+                for log, events in bar:
+                    damage += _find_damage(log, events[0], events[-1])
     except DamagedLog as error:
         damage.append({"agent": None, "event": None, "problem": str(error)})
     if as_json:
@@ -244,6 +244,13 @@ def verify(ctx: click.Context, store: str | None, store_file: TextIO | None, as_
         size = f"{counted(len(heads), 'agent')}, {counted(sum(heads.values()), 'event')}"
         click.echo(f"{size}: {counted(len(damage), 'problem') if damage else 'intact'}")
     ctx.exit(1 if damage else 0)
+
+
+def _chunks(log: Log, head: int) -> list[range]:
+    """Return the numbers of the events of a log, in ranges of at most `CHUNK` events."""
+    starts = range(log.sealed or 1, head + 1, CHUNK)
+    chunks = [range(start, min(start + CHUNK, head + 1)) for start in starts]
+    return [range(1, 2), *chunks] if log.sealed else chunks  # between them events were compacted
 
 
 def _find_damage(log: Log, first: int, last: int) -> Iterator[dict[str, object]]:

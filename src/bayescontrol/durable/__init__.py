@@ -8,9 +8,14 @@ agent.observe(d.id, o)      # in any order, twice, days later, or never
 from bayescontrol.durable.agent import DurableAgent as DurableAgent
 from bayescontrol.durable.agent import Explanation as Explanation
 from bayescontrol.durable.agent import open_agent as open_agent
+from bayescontrol.durable.archive import AgentSummary as AgentSummary
+from bayescontrol.durable.archive import import_log as import_log
+from bayescontrol.durable.archive import list_agents as list_agents
+from bayescontrol.durable.archive import restore_logs as restore_logs
 from bayescontrol.durable.configuration import Configuration as Configuration
 from bayescontrol.durable.events import Aggregated as Aggregated
 from bayescontrol.durable.events import ArmChanged as ArmChanged
+from bayescontrol.durable.events import Compacted as Compacted
 from bayescontrol.durable.events import Configured as Configured
 from bayescontrol.durable.events import Corrected as Corrected
 from bayescontrol.durable.events import Created as Created

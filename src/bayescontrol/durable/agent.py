@@ -28,6 +28,7 @@ from bayescontrol._arrays import Arrays
 from bayescontrol.bandits.totals import Totals
 from bayescontrol.durable import events
 from bayescontrol.durable.committer import Committer, Request, fail_all
+from bayescontrol.durable.compaction import compact_log
 from bayescontrol.durable.configuration import Configuration
 from bayescontrol.durable.decisions import Decisions, read_amendments
 from bayescontrol.durable.driver import posterior_summary
@@ -375,7 +376,10 @@ class DurableAgent(AbstractContextManager["DurableAgent"]):
             return
         amendments = read_amendments(self._log, self.head + 1, end)
         history = events.read_events(self._log, self.head + 1, end)
-        if amendments.reach(self.head):
+        if self._log.sealed > self.head:  # the next events were compacted
+            fold = Fold(self.model.driver(), self.seed)
+            fold.take(history, self._decisions, amendments=amendments)
+        elif amendments.reach(self.head):
             fold = self._fold_again({}, end)
             self._replace_earlier(min(amendments.final))
             for event in history:
@@ -397,7 +401,7 @@ class DurableAgent(AbstractContextManager["DurableAgent"]):
         new = read_amendments(self._log, self.head + 1, stop)
         first, decisions = min((*pending, *new.final)), Decisions(self._log)
         fold = self._earlier.before(first)
-        if fold is None:
+        if fold is None or fold.seq < self._log.sealed:
             snapshots, driver = self._log.snapshots(first - 1), self.model.driver()
             fold = load_first_valid(self._log, snapshots, driver, self.created, decisions, stop)
         amendments = read_amendments(self._log, fold.seq + 1, stop).with_pending(pending, last)
@@ -541,10 +545,29 @@ class DurableAgent(AbstractContextManager["DurableAgent"]):
     def backup(self, path: str | PathLike[str]) -> None:
         """Copy the whole store to a new file, consistently, while the agent keeps running."""
         self._require_open()
-        copy = getattr(self._store, "backup", None)
-        if copy is None:
-            raise errors.MissingCapability(f"{self._store.url}: back up PostgreSQL with pg_dump")
-        copy(path)
+        self._store.backup(path)
+
+    def compact(self, through: int) -> int:
+        """Replace the events 2 … `through` by a sealed snapshot; return how many were removed.
+
+        The belief and all later decisions stay the same, bit for bit. The removed decisions cannot
+        be observed, withdrawn or explained any more, and their keys and sessions are forgotten. On
+        SQLite their content is erased from the file. Idempotent: repeat the call if it was
+        interrupted.
+
+        >>> from bayescontrol import BernoulliBandit
+        >>> from bayescontrol.durable import open_agent
+        >>> with open_agent("sqlite:///:memory:", "shop", BernoulliBandit(["red"])) as agent:
+        ...     for _ in range(3):
+        ...         _ = agent.observe(agent.act(), 1)
+        ...     agent.compact(5), [event.seq for event in agent.log()]
+        (4, [1, 5, 6, 7])
+        """
+        with self._writing:
+            self._require_open()
+            removed = compact_log(self._log, self.model, self.created, through)
+            self._last_snapshot = max(self._last_snapshot, self._log.sealed)
+        return removed
 
     def close(self) -> None:
         """Finish pending requests, store a snapshot if the log has grown, and close. Idempotent."""

@@ -10,6 +10,7 @@ that of a log in which the observation was right, or missing, from the beginning
 import math
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
 from typing import Any, Final, NamedTuple
 
 from bayescontrol.beliefs.particles import Event as Step
@@ -17,6 +18,7 @@ from bayescontrol.durable import events
 from bayescontrol.durable.events import (
     Aggregated,
     Amendment,
+    Compacted,
     Configured,
     Corrected,
     Decided,
@@ -26,7 +28,7 @@ from bayescontrol.durable.events import (
 )
 from bayescontrol.durable.log import Log, Row, damaged_error
 from bayescontrol.durable.plain import short_repr
-from bayescontrol.errors import UnknownDecision
+from bayescontrol.errors import CompactedDecision, InvalidRequest, UnknownDecision
 
 #: The number of decisions in memory; older ones are read from the log when they are observed.
 _RECENT: Final = 2**15
@@ -123,6 +125,9 @@ class Decisions:
         self._keys: dict[str | None, int] = {}
         # Without a log: all observations.
         self._observations: list[Observed] = []
+        # If events were compacted: the sealed snapshot, and its decisions that were observed later.
+        self._sealed: Compacted | None = None
+        self._pending: dict[int, Decided] = {}
         #: While a configuration has a window: the time of each decision that has no answer.
         self.open: OrderedDict[int, float] | None = None
 
@@ -138,13 +143,47 @@ class Decisions:
         if self.open is not None:
             self.open[seq] = decision.time
         if len(self._recent) > self._max_recent:
-            _, oldest = self._recent.popitem(last=False)
-            self._observed.pop(oldest.seq, None)
-            self._keys.pop(oldest.key, None)
+            self._forget_oldest()
+
+    def _forget_oldest(self) -> None:
+        """Forget the oldest decision in memory."""
+        _, oldest = self._recent.popitem(last=False)
+        self._observed.pop(oldest.seq, None)
+        self._keys.pop(oldest.key, None)
+
+    def forget(self, sealed: Compacted) -> None:
+        """Forget the decisions that were compacted."""
+        self._sealed = sealed
+        self._pending = {decision.seq: decision for decision in sealed.pending}
+        for decisions in (self._recent, self.open or {}):
+            while decisions and next(iter(decisions)) <= sealed.seq:
+                if decisions is self._recent:
+                    self._forget_oldest()
+                else:
+                    decisions.popitem(last=False)
+
+    def _compacted(self) -> Compacted | None:
+        """Return the sealed snapshot of the log, if there is one."""
+        if self._log is not None and self._log.sealed > (self._sealed.seq if self._sealed else 0):
+            row = self._log.find_sealed()
+            event = None if row is None else events.decode_row(row, self._name)
+            if not isinstance(event, Compacted):
+                raise damaged_error(self._name, "the sealed snapshot is missing")
+            self.forget(event)
+        return self._sealed
 
     def get(self, id: str | int | Decision) -> Decided:
-        """Return the decision with this id; raise `UnknownDecision` if it does not exist."""
-        n = events.decision_number(id)
+        """Return the decision with this id; raise `UnknownDecision` if it does not exist.
+
+        Raise `CompactedDecision` if it was compacted.
+        """
+        n, sealed = events.decision_number(id), self._compacted()
+        if sealed is not None and 1 < n <= sealed.seq:
+            date = datetime.fromtimestamp(sealed.time, UTC).isoformat(" ", "minutes")[:16]
+            raise CompactedDecision(
+                f"decision {n} of log {self._name!r} cannot be observed or explained any more: "
+                f"events 2 to {sealed.seq} were compacted on {date} UTC"
+            )
         found = self._recent.get(n)
         if found is None and self._log is not None and 1 <= n <= self._log.head():
             event = next(events.read_events(self._log, n, n), None)
@@ -160,6 +199,7 @@ class Decisions:
 
     def find_key(self, key: str) -> Decided | Aggregated | None:
         """Return the event with this key, if any; raise `DamagedLog` if the index is wrong."""
+        self._compacted()  # forget the keys that were compacted
         row = None if self._log is None else self._log.find_key(key)
         lookup = f"key {short_repr(key)} to its event"
         found: Decided | Aggregated | None = self._decode(
@@ -214,12 +254,19 @@ class Decisions:
 
         `seq` is None if the event is not recent: then it may be any event of these kinds, or none.
         """
-        if row is None and seq is None:
+        if row is None and (seq is None or self._has_vanished(seq)):
             return None
         event = None if row is None else events.decode_row(row, self._name)
         if not isinstance(event, kinds) or event.seq != (seq or event.seq):
             raise damaged_error(self._name, f"the index does not lead from {lookup}")
         return event
+
+    def _has_vanished(self, seq: int) -> bool:
+        """Return whether another process has just compacted event `seq`."""
+        if self._log is not None:
+            self._log.head()
+        sealed = self._compacted()
+        return sealed is not None and seq <= sealed.seq
 
     def put_observation(self, event: Observed) -> None:
         """Remember which decision the event observes, if that decision is recent."""
@@ -248,7 +295,8 @@ class Decisions:
         observes it too.
         """
         n, seq = event.n, event.seq
-        decision = self._recent.get(n)
+        self._compacted()
+        decision = self._recent.get(n) or self._pending.get(n)
         if decision is not None:
             first = self._observed.setdefault(n, seq)  # the event that observed n first
         else:
@@ -268,8 +316,22 @@ class Decisions:
             self._observations.append(event)
         return decision
 
+    def recorded(self, n: int) -> Decided:
+        """Return decision n, also if it was compacted but observed later."""
+        self._compacted()
+        return self._pending.get(n) or self.get(n)
+
     def steps(self, after: int, stop: int, amendments: Amendments = NO_AMENDMENTS) -> list[Step]:
-        """Return (x, a, o) of the observations after event `after`, up to event `stop`."""
+        """Return (x, a, o) of the observations after event `after`, up to event `stop`.
+
+        Raise `InvalidRequest` if some of them were compacted.
+        """
+        sealed = self._compacted()
+        if sealed is not None and after < sealed.seq:
+            raise InvalidRequest(
+                f"events 2 to {sealed.seq} were compacted, so a fit must contain the observations "
+                f"up to event {sealed.seq} or later, not only up to {after}"
+            )
         history: Iterable[events.Event] = self._observations
         if self._log is not None:
             history = events.read_events(self._log, after + 1, stop)
@@ -277,4 +339,6 @@ class Decisions:
             amendments = earlier.with_pending(amendments.final, amendments.last)
         observed = [e for e in history if isinstance(e, Observed) and after < e.seq <= stop]
         final = [(e.n, amendments.final.get(e.seq, e)) for e in observed]
-        return [((d := self.get(n)).x, d.a, e.o) for n, e in final if not isinstance(e, Withdrawn)]
+        return [
+            ((d := self.recorded(n)).x, d.a, e.o) for n, e in final if not isinstance(e, Withdrawn)
+        ]

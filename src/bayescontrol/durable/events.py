@@ -10,6 +10,7 @@
     withdrawn    event n, an observation, was wrong: its decision has none
     aggregated   the totals of many rewards of arm a, without decisions
     refitted     posterior draws of a new fit, which contains the observations up to event `through`
+    compacted    the state after events 1 … seq; it has replaced the events 2 … seq
 
 The belief is a fold of the log: the prior, conditioned on the observations in order. A correction
 takes the place of the observation that it corrects. Decision n is a function of the events before
@@ -26,7 +27,7 @@ from msgspec.structs import asdict
 from bayescontrol.bandits.totals import Totals
 from bayescontrol.durable.log import Log, Row, damaged_error, require_readable
 from bayescontrol.durable.plain import as_plain, from_plain
-from bayescontrol.errors import DamagedLog
+from bayescontrol.errors import DamagedLog, StoreBusy
 
 #: The format of payloads and checksums that this release writes. It also reads earlier ones.
 FORMAT: Final = 1
@@ -175,8 +176,29 @@ class Refitted(msgspec.Struct, frozen=True, kw_only=True):
     time: float
 
 
+class Compacted(msgspec.Struct, frozen=True, kw_only=True):
+    """A sealed snapshot, which has replaced the events 2 … seq.
+
+    `decisions` and `observations` are their numbers among those events. `pending` are the decisions
+    among them whose observations came later, without keys: the observations are learned with them.
+
+    >>> Compacted(seq=90, state=b"", digest=b"", decisions=50, observations=39, time=0.0).pending
+    []
+    """
+
+    seq: int
+    #: The state and its checksum, as in `Snapshot`.
+    state: bytes
+    digest: bytes
+    decisions: int
+    observations: int
+    #: When the log was compacted.
+    time: float
+    pending: list[Decided] = []
+
+
 Event: TypeAlias = (
-    Created | Decided | Observed | Refitted
+    Created | Decided | Observed | Refitted | Compacted
     | Corrected | Withdrawn | Aggregated | ArmChanged | Configured
 )  # fmt: skip
 #: An event that amends an observation.
@@ -307,6 +329,18 @@ class _ConfiguredBody(msgspec.Struct, gc=False):
 
 #: The factors of seq and n in the checksum: two large primes (of xxHash), to spread their bits.
 _SEQ_FACTOR, _N_FACTOR = 2654435761, 2246822519
+
+
+class _CompactedBody(msgspec.Struct, gc=False):
+    state: bytes
+    digest: bytes
+    decisions: int
+    observations: int
+    time: float
+    #: The number and the payload of each decision.
+    pending: list[tuple[int, msgspec.Raw]]
+
+
 _encode: Final = msgspec.json.Encoder().encode
 _decode_object: Final = msgspec.json.Decoder(dict[str, Any]).decode
 #: The kinds of events by their stored names, with the decoder of the payload.
@@ -316,7 +350,7 @@ _DECODERS: Final[dict[str, Callable[[bytes], Any]]] = {
         "created": dict[str, Any], "decided": _DecidedBody, "observed": _ObservedBody,
         "refitted": dict[str, Any], "defaulted": _ObservedBody, "corrected": _ObservedBody,
         "withdrawn": _WithdrawnBody, "aggregated": _AggregatedBody, "arm": _ArmBody,
-        "configured": _ConfiguredBody,
+        "configured": _ConfiguredBody, "compacted": _CompactedBody,
     }.items()
 }  # fmt: skip
 #: A number for each kind, for the checksum.
@@ -379,6 +413,11 @@ def _rare_body(event: Event) -> tuple[str, str | None, Any]:
     if isinstance(event, Configured):
         settings = as_plain(event.configuration, "the configuration")
         return "configured", None, _ConfiguredBody(settings, event.time)
+    if isinstance(event, Compacted):
+        pending = [(d.seq, msgspec.Raw(encode_row(d).payload)) for d in event.pending]
+        sealed = asdict(event) | {"pending": pending}
+        del sealed["seq"]
+        return "compacted", None, _CompactedBody(**sealed)
     if isinstance(event, Refitted):
         fit = as_plain({"draws": event.draws, "log_weights": event.log_weights}, "the draws")
         return "refitted", None, {"through": event.through, "fit": fit, "time": event.time}
@@ -437,6 +476,13 @@ def _decode_rare(seq: int, kind: str, key: str | None, body: Any) -> Event:
         return Configured(seq=seq, configuration=settings, time=body.time)
     if kind == "refitted":
         return msgspec.convert(body | from_plain(body["fit"]) | {"seq": seq}, Refitted)
+    if kind == "compacted":
+        pending = []
+        for number, encoded in body.pending:
+            decision = bytes(encoded)
+            checksum = _checksum(number, "decided", None, None, None, decision)
+            pending.append(decode_row(Row(number, "decided", None, None, None, decision, checksum)))
+        return Compacted(**asdict(body) | {"seq": seq, "pending": pending})
     if kind == "created":
         return _as_created(seq, body)
     raise ValueError(f"a {kind!r} event needs n or a key")
@@ -454,11 +500,22 @@ def _as_created(seq: int, body: dict[str, Any]) -> Created:
 
 
 def read_events(log: Log, start: int = 1, stop: int | None = None) -> Iterator[Event]:
-    """Iterate over the events of a log; raise `DamagedLog` if one is damaged or missing."""
-    for expected, row in enumerate(log.read(start, stop), start):
-        if row.seq != expected:
+    """Iterate over the events of a log; raise `DamagedLog` if one is damaged or missing.
+
+    Compacted events are left out. Raise `StoreBusy` if they are compacted during the iteration.
+    """
+    expected, first = start, max(start, 2)  # a `compacted` event comes first, or after event 1
+    for row in log.read(start, stop):
+        if row.seq != expected and not (row.kind == "compacted" and expected == first):
+            sealed = log.find_sealed()
+            if sealed is not None and expected <= sealed.seq:
+                raise StoreBusy(
+                    f"log {log.name!r} was compacted through event {sealed.seq} while event "
+                    f"{expected} was read: read it again"
+                )
             raise damaged_error(log.name, f"event {expected} is missing before event {row.seq}")
         yield decode_row(row, log.name)
+        expected = row.seq + 1
 
 
 def read_created(log: Log) -> Created:
@@ -503,17 +560,24 @@ def check_history(events: Iterable[Event], start: int | None = 1) -> Iterator[Ev
     Raise `DamagedLog` if an event is missing, if an answer or an amendment has no event to refer
     to, if two events answer or amend the same one, if two events have the same key, or if the log
     is created twice. If `start` is None, the first event may have any number, and events before it
-    may be answered.
+    may be answered. The first event, or the one after event 1, may be `compacted`: then there are
+    none before it.
     """
-    first = start
+    first = expected = start
+    sealed = 1
     keys: set[str] = set()
     # Events that can be answered or amended; answered or amended ones from before the first event.
     decisions, answers, early = set[int](), set[int](), set[int]()
-    for i, event in enumerate(events):
-        if first is None:
-            first = event.seq
-        if event.seq != first + i:
-            raise DamagedLog(f"expected event {first + i}, found event {event.seq}")
+    for event in events:
+        if first is None or expected is None:
+            first = expected = event.seq
+        if type(event) is Compacted and expected == max(first, 2) <= event.seq:
+            first, sealed = 1, event.seq  # no decision before it may be observed, except these
+            decisions.update(decision.seq for decision in event.pending)
+        elif event.seq != expected or type(event) is Compacted:
+            found = "a sealed snapshot" if type(event) is Compacted else "event"
+            raise DamagedLog(f"expected event {expected}, found {found} {event.seq}")
+        expected = event.seq + 1
         if isinstance(event, Observed | Corrected | Withdrawn):
             n, possible = event.n, decisions if type(event) is Observed else answers
             if n not in possible and (n in early or not 1 <= n < first):
@@ -534,8 +598,10 @@ def check_history(events: Iterable[Event], start: int | None = 1) -> Iterator[Ev
             if event.key is not None:
                 keys.add(event.key)
         elif type(event) is Refitted:
-            if not 1 <= event.through < event.seq:
-                raise DamagedLog(f"event {event.seq} contains the later event {event.through}")
+            if not sealed <= event.through < event.seq:
+                raise DamagedLog(
+                    f"event {event.seq} contains event {event.through}, which is later or compacted"
+                )
         elif type(event) is Created and event.seq != 1:
             raise damaged_error(None, f"event {event.seq} is `created`, which only event 1 can be")
         yield event

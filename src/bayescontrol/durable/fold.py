@@ -37,6 +37,7 @@ from bayescontrol.durable.driver import Driver
 from bayescontrol.durable.events import (
     Aggregated,
     ArmChanged,
+    Compacted,
     Configured,
     Corrected,
     Created,
@@ -60,6 +61,7 @@ from bayescontrol.errors import (
     IncompatibleState,
     MissingCapability,
     ModelMismatch,
+    StoreBusy,
     TooLate,
 )
 from bayescontrol.seeding import Stream
@@ -255,6 +257,21 @@ class Fold:
         self.driver.refit(event.draws, later, event.log_weights)
         self.seq = event.seq
 
+    def take_sealed(self, event: Compacted, decisions: Decisions) -> None:
+        """Continue with the state of a sealed snapshot."""
+        if self.seq != 1:
+            raise StoreBusy(
+                f"the log was compacted through event {event.seq} while it was read: open it again"
+            )
+        try:
+            snapshot = Snapshot(event.seq, event.state, event.digest)
+            decisions.open = self.load(snapshot, event.seq)
+        except IncompatibleState as error:
+            raise ModelMismatch(
+                f"the sealed snapshot at event {event.seq} does not fit the model ({error}): open "
+                "the log with the model and the release that compacted it, or restore a backup"
+            ) from None
+
     def take(
         self, history: Iterable[events.Event], decisions: Decisions, check_from: float = math.inf,
         amendments: Amendments = NO_AMENDMENTS,
@@ -292,6 +309,9 @@ class Fold:
                 if event.seq > amendments.last:
                     raise damaged_error(None, f"event {event.seq} amends what is folded already")
                 self.seq = event.seq
+            elif type(event) is Compacted:
+                decisions.forget(event)
+                self.take_sealed(event, decisions)
             elif isinstance(event, ArmChanged | Configured):
                 decisions.note(event)
                 self.take_terms(event)
@@ -341,8 +361,8 @@ class Fold:
                 self.driver.add_arm(arm, prior)
         self.driver.load({name.removeprefix("agent/"): v for name, v in arrays.items()})
         self.seq, self.due, self.terms = snapshot.seq, due, terms
-        if found is None:
-            return None
+        if found is None:  # a sealed snapshot has no open decisions
+            return None if terms.configuration.window is None else OrderedDict()
         return OrderedDict((int(n), when) for n, when in found.tolist())
 
 

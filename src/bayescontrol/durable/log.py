@@ -1,6 +1,7 @@
 """The interface of every store of logs, and the snapshots beside a log.
 
     log        rows 1, 2, 3, …, without gaps; appended all or none, never changed
+    compact    replaces rows 2 … seq by a row with number seq: the log then is 1, seq, seq + 1, …
     append     durable when it returns; raises `HeadMoved` unless the first row is head + 1
     snapshot   the agent's state after rows 1 … seq, as named arrays with a BLAKE2b checksum
 
@@ -12,11 +13,13 @@ folded instead.
 import os
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from hashlib import blake2b
 from importlib import import_module
-from typing import Any, Final, Literal, NamedTuple, Protocol, Self
+from os import PathLike
+from pathlib import Path
+from typing import Any, Final, Literal, NamedTuple, Protocol, Self, TypeAlias
 
 import msgspec
 import numpy as np
@@ -137,6 +140,19 @@ def damaged_error(log: str | None, why: str) -> errors.DamagedLog:
     return errors.DamagedLog(f"{where}{why}: the log is damaged; restore a backup")
 
 
+def exists_error(name: str, url: str) -> errors.AgentExists:
+    """Return the error for a new log whose name is taken."""
+    return errors.AgentExists(
+        f"{url} already has an agent {name!r}: delete it or choose another name; nothing was "
+        "changed"
+    )
+
+
+def unknown_error(name: str, url: str) -> errors.UnknownStore:
+    """Return the error for a log that does not exist."""
+    return errors.UnknownStore(f"{url} has no agent {name!r}; `bayescontrol store list` lists all")
+
+
 def require_usable(what: str, *, closed: bool, process: int | None = None) -> None:
     """Raise `StoreFailed` if `what` is closed, `StoreBusy` if a parent process opened it.
 
@@ -148,6 +164,14 @@ def require_usable(what: str, *, closed: bool, process: int | None = None) -> No
         raise errors.StoreBusy(
             f"{what} was opened before this process was forked: open it again here"
         )
+
+
+def require_new_file(path: Path) -> None:
+    """Raise `StoreFailed` unless a backup can be written to this path."""
+    if path.exists() or path.is_symlink():
+        raise errors.StoreFailed(f"{path} exists already: choose a new file for the backup")
+    if not path.parent.is_dir():
+        raise errors.StoreFailed(f"{path}: there is no folder {path.parent}: create it first")
 
 
 def os_errors(
@@ -174,6 +198,8 @@ class Log(ABC):
     def __init__(self, name: str) -> None:
         #: The name of the agent.
         self.name = require_name(name)
+        #: The events 2 … sealed are compacted; 0 if none are. As of the last call of `head`.
+        self.sealed = 0
         self._closed = False
 
     @abstractmethod
@@ -208,14 +234,28 @@ class Log(ABC):
     @abstractmethod
     def _select(
         self,
-        query: Literal["rows", "amendments", "n", "key", "session", "snapshots", "snapshot"],
+        query: Literal[
+            "rows", "amendments", "n", "key", "session", "second", "sizes", "snapshots", "snapshot"
+        ],
         *values: Any,
     ) -> Any:
         """Query this log.
 
-        Return rows, or amendments only, by their first and last seq; rows by n or by key; the last
-        row of a session; the seqs of the snapshots; or one snapshot by seq.
+        Return the first `CHUNK` rows, or all amendments, by their first and last seq; rows by n or
+        by key; the last row of a session; the row after event 1; the number of rows and their bytes
+        by kind; the seqs of the snapshots; or one snapshot by seq.
         """
+
+    @abstractmethod
+    def compact(self, row: Row, head: int) -> None:
+        """Replace the rows 2 … row.seq by `row`, durably and all or none; delete older snapshots.
+
+        Raises `HeadMoved` unless the last row is `head`. `durable.compaction` computes the row.
+        """
+
+    @abstractmethod
+    def vacuum(self) -> None:
+        """Erase what deleted rows have left in the file, if a server does not do that itself."""
 
     def read(self, start: int = 1, stop: int | None = None) -> Iterator[Row]:
         """Iterate over the rows start … stop, both included; without `stop`, to the head.
@@ -225,12 +265,11 @@ class Log(ABC):
         self._require_open()
         start, last = max(start, 1), self.head() if stop is None else stop
         while start <= last:
-            end = min(start + CHUNK - 1, last)
-            rows = self._select("rows", start, end)
+            rows = self._select("rows", start, last)
             yield from map(Row._make, rows)
-            if not rows and end > self.head():  # `stop` lies beyond the head
+            if len(rows) < CHUNK:
                 return
-            start = end + 1
+            start = rows[-1][0] + 1
 
     def amendments(self, start: int, stop: int) -> list[Row]:
         """Return the rows start … stop that correct or withdraw an observation."""
@@ -248,6 +287,15 @@ class Log(ABC):
     def find_session(self, session: str) -> Row | None:
         """Return the last decision of a session, if there is one."""
         return self._single("session", session, self._select("session", session))
+
+    def find_sealed(self) -> Row | None:
+        """Return the row that has replaced compacted rows, if there is one."""
+        rows = [Row._make(row) for row in self._select("second")]
+        return rows[0] if rows and rows[0].kind == "compacted" else None
+
+    def sizes(self) -> dict[str, tuple[int, int]]:
+        """Return for each kind of event the number of rows and the bytes of their payloads."""
+        return {kind: (int(n), int(size)) for kind, n, size in self._select("sizes")}
 
     def _single(self, column: str, value: Any, found: Sequence[Sequence[Any]]) -> Row | None:
         """Return the row that a lookup by key or n found, or None if it found nothing.
@@ -273,7 +321,7 @@ class Log(ABC):
 
         The list of snapshots is read immediately, each state when the iterator reaches it.
         """
-        found = [seq for (seq,) in self._select("snapshots")]
+        found = [seq for (seq,) in self._select("snapshots") if seq > self.sealed]
         rows = (self._select("snapshot", seq) for seq in found if until is None or seq <= until)
         return (Snapshot._make(row[0]) for row in rows if row)  # no row: deleted meanwhile
 
@@ -291,6 +339,10 @@ class Log(ABC):
         if not rows or any(row.seq != rows[0].seq + i for i, row in enumerate(rows)):
             seqs = [row.seq for row in rows]
             raise ValueError(f"rows {seqs} are not consecutive: expected n, n + 1, …")
+
+
+#: Returns the rows of a new log, from the first one.
+RowSource: TypeAlias = Callable[[], Iterable[Row]]
 
 
 class LogStore(Protocol):
@@ -317,6 +369,21 @@ class LogStore(Protocol):
 
         Raises `StoreBusy` if the log is already open, unless the store is shared.
         """
+
+    def import_logs(self, logs: Mapping[str, RowSource], /) -> None:
+        """Store new logs, all or none. A source is called again if a connection is lost.
+
+        Raises `AgentExists` if there is a log of that name.
+        """
+
+    def delete(self, name: str, /) -> None:
+        """Delete a log and its snapshots, durably; raise `UnknownStore` if there is none.
+
+        Raises `StoreBusy` if the log is open, unless the store is shared.
+        """
+
+    def backup(self, path: str | PathLike[str], /) -> None:
+        """Copy all logs to a new SQLite file, consistently, while agents keep running."""
 
     def close(self) -> None:
         """Close the store and its logs. Idempotent."""

@@ -8,36 +8,63 @@ the new rows and tries again. The column `batch` identifies an append: after a l
 shows whether the append was committed. The content of the rows cannot show this, because two
 processes at the same head draw the same action. After such a conflict, the log queues its next
 turns with the other processes (`PostgresLog.turn`), so that fewer decisions are computed in vain.
+A compaction locks the row of the log too, and sets `sealed`: an append that observes a compacted
+decision then fails, as if the head had moved.
 
     about       the program and the layout of the tables
-    logs        each log by name, and its head
+    logs        each log by name, its head, and the last event that was compacted
     events      the rows of all logs; (log, seq), (log, n) and (log, key) are unique
     snapshots   states by log and seq
 """
 
 import weakref
-from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
-from functools import cache
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, closing, nullcontext
+from functools import cache, partial
 from hashlib import blake2b
-from typing import Any, Final, LiteralString
+from itertools import islice
+from os import PathLike
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any, Final, LiteralString
 from uuid import UUID, uuid4
 from zlib import crc32
 
 from bayescontrol._support.files import close_on_error
-from bayescontrol.durable.log import Log, Row, Snapshot, require_readable, snapshots_to_delete
+from bayescontrol.durable.log import (
+    CHUNK,
+    Log,
+    Row,
+    RowSource,
+    Snapshot,
+    exists_error,
+    os_errors,
+    require_name,
+    require_new_file,
+    require_readable,
+    snapshots_to_delete,
+    unknown_error,
+)
 from bayescontrol.durable.postgres_server import Connection, PostgresServer, parse_address, psycopg
 from bayescontrol.errors import DamagedLog, HeadMoved, StoreFailed, UnknownStore
+
+if TYPE_CHECKING:
+    from bayescontrol.durable.sqlite import SqliteStore
 
 #: After an append that came too late, take turns with other processes for this many appends.
 _QUEUED_TURNS: Final = 32
 _QUERIES: Final[Mapping[str, LiteralString]] = {
-    "head": "SELECT head FROM {s}.logs WHERE name = %s",
-    "rows": "{select_events} AND seq BETWEEN %s AND %s ORDER BY seq",
+    "head": "SELECT head, sealed, id FROM {s}.logs WHERE name = %s",
+    "rows": "{select_events} AND seq BETWEEN %s AND %s ORDER BY seq LIMIT {chunk}",
     "amendments": "{select_events} AND seq BETWEEN %s AND %s AND {amends} ORDER BY seq",
     "n": "{select_events} AND n = %s",
     "key": "{select_events} AND key = %s",
     "session": "{select_events} AND session = %s ORDER BY seq DESC LIMIT 1",
+    "second": "{select_events} AND seq > 1 ORDER BY seq LIMIT 1",
+    "sizes": (
+        "SELECT kind, count(*), sum(length(payload))::bigint FROM {s}.events WHERE log = {log} "
+        "GROUP BY kind"
+    ),
     "snapshots": "SELECT seq FROM {s}.snapshots WHERE log = {log} ORDER BY seq DESC",
     "snapshot": "SELECT seq, state, checksum FROM {s}.snapshots WHERE log = {log} AND seq = %s",
 }
@@ -48,20 +75,45 @@ _CREATE_LOG: Final = (
     "ON CONFLICT DO NOTHING RETURNING id)"
 )
 _MOVE_HEAD: Final = (
-    "WITH log AS (UPDATE {s}.logs SET head = %s WHERE name = %s AND head = %s RETURNING id)"
+    "WITH log AS (UPDATE {s}.logs SET head = %s WHERE name = %s AND head = %s AND sealed < %s "
+    "RETURNING id)"
 )
 _INSERT: Final = (
     " INSERT INTO {s}.events (log, seq, kind, n, key, session, payload, checksum, batch)"
     " SELECT log.id, row.*, %b FROM log, unnest(%b::bigint[], %b::text[], %b::bigint[],"
     " %b::text[], %b::text[], %b::bytea[], %b::bigint[]) AS row"
 )
-#: Save a snapshot; delete snapshots.
+#: Save a snapshot, unless a compaction or a deletion comes first; delete snapshots.
 _SAVE: Final = (
     "INSERT INTO {s}.snapshots (log, seq, state, checksum) "
-    "SELECT id, %s, %b, %b FROM {s}.logs WHERE name = %s ON CONFLICT (log, seq) "
-    "DO UPDATE SET state = excluded.state, checksum = excluded.checksum"
+    "SELECT id, %s, %b, %b FROM {s}.logs WHERE name = %s AND sealed < %s FOR KEY SHARE "
+    "ON CONFLICT (log, seq) DO UPDATE SET state = excluded.state, checksum = excluded.checksum"
 )
 _DELETE: Final = "DELETE FROM {s}.snapshots WHERE log = {log} AND seq = ANY(%s)"
+#: A statement that locks the row of a log comes first, so that the next ones find all its events.
+_LOCK_LOG: Final = (
+    "SELECT id FROM {s}.logs WHERE name = %s AND head = %s AND sealed < %s FOR UPDATE"
+)
+_COMPACT: Final[tuple[LiteralString, ...]] = (
+    "UPDATE {s}.logs SET sealed = %(seq)s WHERE id = %(log)s",
+    "DELETE FROM {s}.events WHERE log = %(log)s AND seq BETWEEN 2 AND %(seq)s",
+    "DELETE FROM {s}.snapshots WHERE log = %(log)s AND seq <= %(seq)s",
+)
+_NEW_LOG: Final = (
+    "INSERT INTO {s}.logs (name, head) VALUES (%s, 1) ON CONFLICT DO NOTHING RETURNING id"
+)
+_SET_HEAD: Final = "UPDATE {s}.logs SET head = %s, sealed = %s WHERE id = %s"
+_INSERT_IN: Final = "WITH log AS (SELECT %s::bigint AS id)" + _INSERT
+_DELETE_LOG: Final = "DELETE FROM {s}.logs WHERE name = %s RETURNING id"
+_DELETE_ROWS: Final[tuple[LiteralString, ...]] = (
+    "DELETE FROM {s}.events WHERE log = %s",
+    "DELETE FROM {s}.snapshots WHERE log = %s",
+)
+_LOGS: Final = "SELECT name, id FROM {s}.logs"
+_ROWS_OF: Final = (
+    "SELECT seq, kind, n, key, session, payload, checksum FROM {s}.events "
+    "WHERE log = %s AND seq > %s ORDER BY seq LIMIT {chunk}"
+)
 
 
 #: The version of the tables; the format of the events is `events.FORMAT`.
@@ -77,7 +129,7 @@ CREATE SCHEMA IF NOT EXISTS {s};
 CREATE TABLE {s}.about (program text NOT NULL, layout integer NOT NULL);
 CREATE TABLE {s}.logs (
     id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, name text COLLATE "C" NOT NULL UNIQUE,
-    head bigint NOT NULL CHECK (head > 0)
+    head bigint NOT NULL CHECK (head > 0), sealed bigint NOT NULL DEFAULT 0
 ) WITH (fillfactor = 50);
 CREATE TABLE {s}.events (
     log bigint NOT NULL, seq bigint NOT NULL CHECK (seq > 0), kind text NOT NULL, n bigint,
@@ -113,14 +165,15 @@ UNION ALL SELECT 'rule ' || rulename FROM pg_catalog.pg_rules WHERE schemaname =
 
 @cache
 def _statement(text: LiteralString, schema: str) -> bytes:
-    """Fill in the schema {s}, the id of a log by name {log}, {select_events}, and {amends}."""
+    """Fill in the schema {s}, the id of a log by name {log}, {select_events}, {amends}, {chunk}."""
     s = psycopg.sql.Identifier(schema)
     log = psycopg.sql.SQL("(SELECT id FROM {s}.logs WHERE name = %s)").format(s=s)
     select_events = psycopg.sql.SQL(
         "SELECT seq, kind, n, key, session, payload, checksum FROM {s}.events WHERE log = {log}"
     ).format(s=s, log=log)
     amends = psycopg.sql.SQL("kind IN ('corrected', 'withdrawn')")
-    names = {"s": s, "log": log, "select_events": select_events, "amends": amends}
+    chunk = psycopg.sql.Literal(CHUNK)
+    names = {"s": s, "log": log, "select_events": select_events, "amends": amends, "chunk": chunk}
     return psycopg.sql.SQL(text).format(**names).as_bytes(None)
 
 
@@ -177,6 +230,8 @@ class PostgresLog(Log):
     def __init__(self, server: PostgresServer, schema: str, name: str) -> None:
         super().__init__(name)
         self._server, self._schema = server, schema
+        # The number of the log, if it was found.
+        self._id: int | None = None
         # The number of next turns that wait in the queue; 0 while appends do not conflict.
         self._queued_turns = 0
         # The advisory lock that is the queue of this log: a signed 64-bit digest of its name.
@@ -185,9 +240,15 @@ class PostgresLog(Log):
         )
 
     def head(self) -> int:
-        """Return the current seq of the last row."""
+        """Return the current seq of the last row; raise `UnknownStore` if the log was deleted."""
         found = self._select("head")
-        return int(found[0][0]) if found else 0
+        head, self.sealed, log = found[0] if found else (0, 0, None)
+        if log != (self._id or log):
+            raise UnknownStore(
+                f"agent {self.name!r} was deleted from {self._server.url} while it was open"
+            )
+        self._id = log
+        return int(head)
 
     def append(self, rows: Sequence[Row]) -> None:
         """Append all rows or none; the rows are on the disk of the server when the call returns."""
@@ -197,7 +258,9 @@ class PostgresLog(Log):
         if first == 1:
             query, values = self._sql(_CREATE_LOG + _INSERT), (self.name, last, *values)
         else:
-            query, values = self._sql(_MOVE_HEAD + _INSERT), (last, self.name, first - 1, *values)
+            query = self._sql(_MOVE_HEAD + _INSERT)
+            lowest = min((row.n for row in rows if row.n is not None), default=first)
+            values = (last, self.name, first - 1, lowest, *values)
 
         def insert(connection: Connection) -> None:
             try:
@@ -229,11 +292,12 @@ class PostgresLog(Log):
         """Store a snapshot and delete those that are no longer needed; `spacing` is in events."""
         self._require_open()
         seq, state, checksum = snapshot
+        values = (seq, state, checksum, self.name, seq)
 
         def save(connection: Connection) -> None:
             with connection.transaction():
-                saved = connection.execute(self._sql(_SAVE), (seq, state, checksum, self.name))
-                if saved.rowcount == 0:
+                saved = connection.execute(self._sql(_SAVE), values)
+                if saved.rowcount == 0 and not self._exists(connection):
                     raise StoreFailed(
                         f"log {self.name!r} is empty: a snapshot needs at least one event"
                     )
@@ -243,6 +307,34 @@ class PostgresLog(Log):
                 connection.execute(self._sql(_DELETE), (self.name, to_delete))
 
         self._server.run(save)
+
+    def _exists(self, connection: Connection) -> bool:
+        """Return whether the log has rows, and was not deleted."""
+        return connection.execute(self._sql(_QUERIES["head"]), (self.name,)).fetchone() is not None
+
+    def compact(self, row: Row, head: int) -> None:
+        """Replace the rows 2 … row.seq by `row`, all or none; delete older snapshots."""
+        self._require_open()
+        batch = uuid4()
+
+        def replace(connection: Connection) -> None:
+            with connection.transaction():
+                known = self.name, head, row.seq
+                found = connection.execute(self._sql(_LOCK_LOG), known).fetchone()
+                if self._is_committed(connection, row.seq, batch):
+                    return
+                if found is None:
+                    raise HeadMoved(f"log {self.name!r} has changed: cannot compact it")
+                for statement in _COMPACT:
+                    connection.execute(self._sql(statement), {"log": found[0], "seq": row.seq})
+                values = (found[0], batch, *([value] for value in row))
+                connection.execute(self._sql(_INSERT_IN), values)
+
+        self._server.run(replace)
+        self.sealed = row.seq
+
+    def vacuum(self) -> None:
+        """Do nothing: the server vacuums its tables itself."""
 
     def _select(self, query: str, *values: Any) -> list[tuple[Any, ...]]:
         self._require_open()
@@ -284,6 +376,80 @@ class PostgresStore:
         log.head()  # raises an error if the store is closed or the server does not respond
         self._logs.add(log)
         return log
+
+    def import_logs(self, logs: Mapping[str, RowSource]) -> None:
+        """Store new logs, all or none; raise `AgentExists` if there is a log of that name."""
+        batch = uuid4()
+
+        def insert(connection: Connection) -> None:
+            with connection.transaction():
+                for name, source in logs.items():
+                    found = self._run(connection, _NEW_LOG, require_name(name))
+                    if not found:
+                        if self._run(connection, _SELECT_BATCH, name, 1) == [(batch,)]:
+                            return  # this transaction was committed before the connection broke
+                        raise exists_error(name, self.url)
+                    head, sealed = self._insert_rows(connection, found[0][0], batch, source())
+                    self._run(connection, _SET_HEAD, head, sealed, found[0][0])
+
+        self._server.run(insert)
+
+    def _insert_rows(
+        self, connection: Connection, log: int, batch: UUID, source: Iterable[Row]
+    ) -> tuple[int, int]:
+        """Insert the rows of a new log; return its head and its last compacted event."""
+        rows, head, sealed = iter(source), 0, 0
+        while some := list(islice(rows, CHUNK)):
+            self._run(connection, _INSERT_IN, log, batch, *map(list, zip(*some, strict=True)))
+            head = some[-1].seq
+            sealed = max([sealed, *(row.seq for row in some if row.kind == "compacted")])
+        return head, sealed
+
+    def delete(self, name: str) -> None:
+        """Delete a log and its snapshots; PostgreSQL erases their content by VACUUM."""
+
+        def delete(connection: Connection) -> None:
+            with connection.transaction():
+                found = self._run(connection, _DELETE_LOG, require_name(name))
+                if not found:
+                    raise unknown_error(name, self.url)
+                for statement in _DELETE_ROWS:
+                    self._run(connection, statement, found[0][0])
+
+        self._server.run(delete)
+
+    def backup(self, path: str | PathLike[str]) -> None:
+        """Copy all logs to a new SQLite file, in one transaction, while agents keep running."""
+        from bayescontrol.durable.sqlite import SqliteStore  # another extra
+
+        target = Path(path).resolve()
+        require_new_file(target)
+        with (
+            os_errors(str(path)),
+            TemporaryDirectory(prefix=".backup-", suffix=".tmp", dir=target.parent) as folder,
+            closing(SqliteStore(f"sqlite:///{folder}/copy.db", durable=False)) as copy,
+        ):
+            self._server.run(lambda c: self._copy_to(copy, c))
+            copy.backup(target)
+
+    def _copy_to(self, copy: "SqliteStore", connection: Connection) -> None:
+        """Copy all logs, as they are at one moment, to an empty store."""
+
+        def rows(log: int) -> Iterator[Row]:
+            last = 0
+            while found := self._run(connection, _ROWS_OF, log, last):
+                yield from map(Row._make, found)
+                last = found[-1][0]
+
+        with connection.transaction():
+            connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+            found = self._run(connection, _LOGS)
+            copy.import_logs({name: partial(rows, log) for name, log in found})
+
+    def _run(self, connection: Connection, query: LiteralString, *values: Any) -> list[Any]:
+        """Execute a statement for this schema; return its rows, if it has any."""
+        done = connection.execute(_statement(query, self._schema), values, binary=True)
+        return done.fetchall() if done.description else []
 
     def close(self) -> None:
         """Close the logs of this store and the connections. Idempotent."""

@@ -9,7 +9,7 @@ One process can open a file at a time, with any number of agents and threads.
 
 import os
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from itertools import chain
@@ -17,13 +17,18 @@ from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 from bayescontrol.durable.log import (
+    CHUNK,
     Log,
     Row,
+    RowSource,
     Snapshot,
     damaged_error,
+    exists_error,
     redacted,
+    require_name,
     require_usable,
     snapshots_to_delete,
+    unknown_error,
 )
 from bayescontrol.durable.sqlite_file import AMENDS, MEMORY, SqliteFile, apsw, try_function
 from bayescontrol.errors import HeadMoved, StoreBusy, StoreFailed, UnknownStore
@@ -38,11 +43,13 @@ _SELECT: Final = f"SELECT {_COLUMNS} FROM events WHERE log = ?1 AND "  # noqa: S
 # Look up seq first: otherwise SQLite would read the column from the index itself.
 _FIND: Final = _SELECT + "seq IN (SELECT seq FROM events WHERE log = ?1 AND {} = ?2)"  # noqa: S608
 _QUERIES: Final = {
-    "rows": _SELECT + "seq BETWEEN ?2 AND ?3 ORDER BY seq",
+    "rows": _SELECT + f"seq BETWEEN ?2 AND ?3 ORDER BY seq LIMIT {CHUNK}",
     "amendments": _SELECT + f"seq BETWEEN ?2 AND ?3 AND {AMENDS} ORDER BY seq",
     "n": _FIND.format("n"),
     "key": _FIND.format("key"),
     "session": f"{_SELECT}session = ?2 ORDER BY seq DESC LIMIT 1",
+    "second": _SELECT + "seq > 1 ORDER BY seq LIMIT 1",
+    "sizes": "SELECT kind, count(*), sum(length(payload)) FROM events WHERE log = ? GROUP BY kind",
     "snapshots": "SELECT seq FROM snapshots WHERE log = ? ORDER BY seq DESC",
     "snapshot": "SELECT seq, state, checksum FROM snapshots WHERE log = ? AND seq = ?",
 }
@@ -62,6 +69,8 @@ class SqliteLog(Log):
         super().__init__(name)
         self._file, self._siblings = file, siblings
         self._id, self._head = self._read_head()
+        sealed = self.find_sealed()
+        self.sealed = sealed.seq if sealed else 0
 
     def _read_head(self) -> tuple[int | None, int]:
         """Return the id and the last event number of the log; None and 0 if it is empty."""
@@ -161,6 +170,23 @@ class SqliteLog(Log):
             delete = "DELETE FROM snapshots WHERE log = ? AND seq = ?"
             db.executemany(delete, [(self._id, seq) for seq in to_delete])
 
+    def compact(self, row: Row, head: int) -> None:
+        """Replace the rows 2 … row.seq by `row`, all or none; delete older snapshots."""
+        self._require_open()
+        with self._file.transaction() as db:
+            if self._head != head:
+                raise HeadMoved(f"log {self.name!r} ends at event {self._head}, not {head}")
+            log, seq = self._id, row.seq
+            db.execute("DELETE FROM events WHERE log = ? AND seq BETWEEN 2 AND ?", (log, seq))
+            db.execute(_INSERT, (log, *row))
+            db.execute("DELETE FROM snapshots WHERE log = ? AND seq <= ?", (log, seq))
+        self.sealed = row.seq
+
+    def vacuum(self) -> None:
+        """Write the file again without what deleted rows have left in it."""
+        self._require_open()
+        self._file.vacuum()
+
     def close(self) -> None:
         """Release the log, so that it can be opened again. Idempotent."""
         if not self._closed:
@@ -244,6 +270,33 @@ class SqliteStore:
             self._logs[name] = log
             file.open_logs.add(name)
         return log
+
+    def import_logs(self, logs: Mapping[str, RowSource]) -> None:
+        """Store new logs, all or none; raise `AgentExists` if there is a log of that name."""
+        with self._require_open().transaction() as db:
+            for name, source in logs.items():
+                try:
+                    db.execute("INSERT INTO logs (name) VALUES (?)", (require_name(name),))
+                except apsw.ConstraintError:
+                    raise exists_error(name, self.url) from None
+                if name in self._require_open().open_logs:
+                    raise StoreBusy(f"log {name!r} of {self._path} is open: close its agent first")
+                log = db.last_insert_rowid()
+                db.executemany(_INSERT, ((log, *row) for row in source()))
+
+    def delete(self, name: str) -> None:
+        """Delete a log and its snapshots, and erase their content from the file."""
+        file = self._require_open()
+        with _LOCK, file.transaction() as db:
+            if name in file.open_logs:
+                raise StoreBusy(f"log {name!r} of {self._path} is open: close its agent first")
+            log = db.execute("SELECT id FROM logs WHERE name = ?", (require_name(name),)).get
+            if log is None:
+                raise unknown_error(name, self.url)
+            db.execute("DELETE FROM events WHERE log = ?", (log,))
+            db.execute("DELETE FROM snapshots WHERE log = ?", (log,))
+            db.execute("DELETE FROM logs WHERE id = ?", (log,))
+        file.vacuum()
 
     def backup(self, path: str | os.PathLike[str]) -> None:
         """Copy all logs to a new file, atomically, while agents keep running."""

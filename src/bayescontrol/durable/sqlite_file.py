@@ -31,7 +31,13 @@ from numpy.typing import NDArray
 from bayescontrol import errors
 from bayescontrol._support import files
 from bayescontrol.durable.committer import Committer, Request
-from bayescontrol.durable.log import PRIVATE, os_errors, require_readable, require_usable
+from bayescontrol.durable.log import (
+    PRIVATE,
+    os_errors,
+    require_new_file,
+    require_readable,
+    require_usable,
+)
 
 with errors.needs_extra("SQLite", "apsw", "durable"):
     import apsw as apsw
@@ -366,6 +372,7 @@ class SqliteFile:
             _require_intact(db, self.path)
         if self.path != MEMORY:
             db.pragma("journal_mode", "WAL")
+        db.pragma("secure_delete", True)  # overwrite deleted content; `vacuum` erases the rest
         db.pragma("synchronous", "FULL" if self.durable else "OFF")
         db.pragma("fullfsync", True)  # on macOS a plain fsync may stop in the cache of the disk
         db.pragma("checkpoint_fullfsync", True)
@@ -443,10 +450,7 @@ class SqliteFile:
 
         SQLite copies pages to the new file again if this connection changes them meanwhile.
         """
-        if path.exists() or path.is_symlink():
-            raise errors.StoreFailed(f"{path} exists already: choose a new file for the backup")
-        if not path.parent.is_dir():
-            raise errors.StoreFailed(f"{path}: there is no folder {path.parent}: create it first")
+        require_new_file(path)
         with (
             os_errors(str(path)),
             sqlite_errors(str(path)),
@@ -465,6 +469,25 @@ class SqliteFile:
                 with self._lock:
                     copying.close(True)
             target.pragma("journal_mode", "DELETE")  # one file, without a write-ahead log
+
+    def vacuum(self) -> None:
+        """Write the file again, without what deleted rows have left, and empty its journal.
+
+        That may need free disk space of twice the size of the file.
+        """
+        if self.path == MEMORY:
+            return
+        try:
+            with self._lock, sqlite_errors(self.path):
+                db = self._open()
+                db.execute("VACUUM")
+                db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+                self._require_file()
+        except errors.DiskFull:
+            raise errors.DiskFull(
+                f"{self.path}: the rows are deleted, but the disk has no space to erase their "
+                "content from the file: free twice the size of the file and repeat"
+            ) from None
 
     def all(self, query: str, values: tuple[Any, ...] = ()) -> list[Any]:
         """Return the rows of a query."""

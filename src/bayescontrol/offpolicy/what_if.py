@@ -403,7 +403,7 @@ class _Evaluation:
             if isinstance(event, Decided):
                 self._take_decision(event)
                 continue
-            if isinstance(event, Observed):
+            if isinstance(event, Observed) and event.n in self._pending:
                 answer = final.get(event.seq, event)
                 if not isinstance(answer, Withdrawn):
                     self._take_observation(event, answer.o)

@@ -29,7 +29,7 @@ from bayescontrol._support.values import distinct_texts
 from bayescontrol.durable.agent import DurableAgent
 from bayescontrol.durable.committer import Request
 from bayescontrol.durable.driver import posterior_summary
-from bayescontrol.durable.events import Decision, Observed
+from bayescontrol.durable.events import Compacted, Decision, Observed
 from bayescontrol.durable.models import KINDS
 from bayescontrol.durable.plain import as_plain
 from bayescontrol.durable.requests import Act, Observe
@@ -357,7 +357,10 @@ def split_events(agent: DurableAgent, head: int, count: int | None) -> tuple[int
     (2, 1)
     """
     if count is None:
-        count = sum(isinstance(event, Observed) for event in agent.log(1, head))
+        events = agent.log(1, head)
+        count = sum(
+            e.observations if isinstance(e, Compacted) else isinstance(e, Observed) for e in events
+        )
     return head - 1 - count, count
 
 
