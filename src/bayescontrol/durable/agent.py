@@ -294,6 +294,27 @@ class DurableAgent(AbstractContextManager["DurableAgent"]):
                 raise errors.InvalidRequest(f"{what}={seq!r}: expected a positive integer")
         return events.read_events(self._log, start, stop)
 
+    def decisions(
+        self, start: int = 1, stop: int | None = None
+    ) -> Iterator[tuple[events.Decision, events.Observed | None]]:
+        """Iterate over the decisions among the events start … stop, each with its observation.
+
+        >>> from bayescontrol import BernoulliBandit
+        >>> from bayescontrol.durable import open_agent
+        >>> with open_agent("sqlite:///:memory:", "shop", BernoulliBandit(["red"])) as shop:
+        ...     _, second = shop.act(), shop.act()
+        ...     _ = shop.observe(second, 1)
+        ...     [(d.id, observed and observed.o) for d, observed in shop.decisions()]
+        [('2', None), ('3', 1)]
+        """
+        logged = self.log(start, stop)
+        found = Decisions(self._log)
+        return (
+            (events.Decision.of(event, None, self.name), found.find_observation(event.seq))
+            for event in logged
+            if isinstance(event, events.Decided)
+        )
+
     def explain(self, id: str | events.Decision) -> Explanation:
         """Draw a decision again and return its posterior, mode and probabilities.
 

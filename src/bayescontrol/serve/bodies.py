@@ -1,7 +1,7 @@
 """The JSON bodies of requests and answers, and the models that they name.
 
-    {"situation": null}              ->  act      ->  {"id": "2", "action": "red", …}
-    {"id": "2", "observation": 1}    ->  observe  ->  {"learned": true}
+    {"situation": null}               ->  act      ->  {"id": "k3v7p2dq4m-2", "action": "red", …}
+    {"id": …, "observation": 1}       ->  observe  ->  {"learned": true}
 
 Situations, actions and observations are any JSON values, in the notation of logs
 (`durable.plain`): a tuple is {"tuple": [1, "b"]}, an array {"array": …}, a dict {"dict": …}.
@@ -23,17 +23,24 @@ import numpy as np
 from msgspec import Meta
 
 from bayescontrol._support.description import ModelKind, SettingDoc
+from bayescontrol.bandits import Schema
 from bayescontrol.durable.agent import Explanation
-from bayescontrol.durable.events import Decision
+from bayescontrol.durable.events import Decision, Observed
 from bayescontrol.durable.models import KINDS, OF_DRAWS, Model, as_model, restored_schedule
-from bayescontrol.durable.plain import as_plain, from_plain, same_value
-from bayescontrol.errors import BadEvidence, BayesControlError, DamagedLog
-from bayescontrol.serve.http_errors import BadSettings, UnknownModel
+from bayescontrol.durable.plain import as_plain, same_value
+from bayescontrol.errors import BayesControlError
+from bayescontrol.serve.decision_ids import encode_id
+from bayescontrol.serve.http_errors import BadSettings, ProblemDetails, UnknownModel
+from bayescontrol.serve.values import plain_situation, value_of
 
 #: The media type of a log.
 LINES: Final = "application/jsonl"
 #: Names that need no escaping in a URL.
 NAME: Final = r"^[A-Za-z0-9][A-Za-z0-9._~-]{0,199}\Z"
+#: A key that a header can hold.
+KEY: Final = r"^[!-~]{1,200}\Z"
+#: The most entries of a batch.
+_MAX_ENTRIES: Final = 1000
 #: Every kind of model has these settings.
 SCHEDULE: Final = SettingDoc(
     '["every_step"], ["doubling"], ["Every", k], ["Geometric", p], ["WhenSituationReturns", home], '
@@ -90,6 +97,27 @@ class ObserveBody(_RequestBody, frozen=True):
     observation: Value
 
 
+class ActEntry(ActBody, frozen=True):
+    """One decision of a batch."""
+
+    #: A name for this entry: a repeated entry returns the same decision.
+    key: Annotated[str, Meta(pattern=KEY)] | None = None
+
+
+class ActBatch(_RequestBody, frozen=True):
+    """Many decisions, which are made in one commit."""
+
+    decisions: Annotated[list[ActEntry], Meta(max_length=_MAX_ENTRIES)]
+    #: Whether each answer lists the probability of every action.
+    probabilities: bool = False
+
+
+class ObserveBatch(_RequestBody, frozen=True):
+    """Many observations, which are learned in one commit."""
+
+    observations: Annotated[list[ObserveBody], Meta(max_length=_MAX_ENTRIES)]
+
+
 class Probability(msgspec.Struct, frozen=True):
     """P(a | past) of one action."""
 
@@ -97,11 +125,22 @@ class Probability(msgspec.Struct, frozen=True):
     probability: _UnitInterval
 
 
+class SharedLists(dict[int, list[Probability]]):
+    """Converts each mapping of probabilities once: decisions of a batch share them."""
+
+    def of(self, probabilities: Mapping[Any, float]) -> list[Probability]:
+        """Return the probabilities as a list. The mapping must live as long as this object."""
+        found = self.get(id(probabilities))
+        if found is None:
+            found = self[id(probabilities)] = probability_list(probabilities)
+        return found
+
+
 class DecisionInfo(msgspec.Struct, frozen=True):
     """A decision, which is on disk before the answer is sent.
 
-    >>> DecisionInfo.of(Decision("2", "red", 0.5, None, 1, 0.0)).action
-    'red'
+    >>> DecisionInfo.of(Decision("2", "red", 0.5, None, 1, 0.0), "k3v7p2dq4m").id
+    'k3v7p2dq4m-2'
     """
 
     id: _Id
@@ -117,18 +156,80 @@ class DecisionInfo(msgspec.Struct, frozen=True):
     time: float
 
     @classmethod
-    def of(cls, d: Decision) -> "DecisionInfo":
-        """Convert to the body of an answer."""
-        probabilities = None if d.probabilities is None else probability_list(d.probabilities)
-        action, x = as_plain(d.action, "the action"), as_plain(d.situation, "the situation")
+    def of(
+        cls, d: Decision, tag: str, schema: Schema | None = None,
+        lists: SharedLists | None = None,
+    ) -> "DecisionInfo":  # fmt: skip
+        """Convert to the body of an answer; `tag` and `schema` are those of the agent.
+
+        The probabilities of all actions are included if there are `lists` to convert them.
+        """
+        probabilities = None
+        if lists is not None and d.probabilities is not None:
+            probabilities = lists.of(d.probabilities)
+        x = None if d.situation is None else plain_situation(d.situation, schema)
         p = None if d.probability is None else _clipped(d.probability)
-        return cls(d.id, action, p, probabilities, x, d.basis, d.time)
+        action = as_plain(d.action, "the action")
+        return cls(encode_id(tag, d.id), action, p, probabilities, x, d.basis, d.time)
 
 
 class Learned(msgspec.Struct, frozen=True):
     """Whether an observation was new. If not, the agent knew it already, and nothing changed."""
 
     learned: bool
+
+
+class ActResult(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The decision of an entry of a batch, or the problem that it has."""
+
+    decision: DecisionInfo | None = None
+    problem: ProblemDetails | None = None
+
+
+class ActResults(msgspec.Struct, frozen=True):
+    """The results of a batch, in the order of its entries."""
+
+    results: list[ActResult]
+
+
+class ObserveResult(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Whether an entry of a batch was new, as in `Learned`, or the problem that it has."""
+
+    learned: bool | None = None
+    problem: ProblemDetails | None = None
+
+
+class ObserveResults(msgspec.Struct, frozen=True):
+    """The results of a batch, in the order of its entries."""
+
+    results: list[ObserveResult]
+
+
+class DecisionRecord(msgspec.Struct, frozen=True):
+    """A decision of the log with its observation, if it has one."""
+
+    decision: DecisionInfo
+    answered: bool
+    observation: Value
+    #: When it was observed, in seconds since 1970.
+    observed_at: float | None
+
+    @classmethod
+    def of(
+        cls, d: Decision, observed: Observed | None, tag: str, schema: Schema | None
+    ) -> "DecisionRecord":
+        """Convert to an entry of a page."""
+        decision = DecisionInfo.of(d, tag, schema)
+        if observed is None:
+            return cls(decision, False, None, None)
+        return cls(decision, True, as_plain(observed.o, "the observation"), observed.time)
+
+
+class DecisionPage(msgspec.Struct, frozen=True):
+    """Decisions with their observations, and the `start` of the next page, if there is one."""
+
+    decisions: list[DecisionRecord]
+    next: int | None
 
 
 class ExplanationInfo(msgspec.Struct, frozen=True):
@@ -143,11 +244,12 @@ class ExplanationInfo(msgspec.Struct, frozen=True):
     observation: Value
 
     @classmethod
-    def of(cls, e: Explanation) -> "ExplanationInfo":
-        """Convert to the body of an answer."""
+    def of(cls, e: Explanation, tag: str, schema: Schema | None) -> "ExplanationInfo":
+        """Convert to the body of an answer; `tag` and `schema` are those of the agent."""
         mode = None if e.mode is None else repr(e.mode)
         o = as_plain(e.observation, "the observation")
-        return cls(DecisionInfo.of(e.decision), e.posterior, mode, e.answered, o)
+        decision = DecisionInfo.of(e.decision, tag, schema, SharedLists())
+        return cls(decision, e.posterior, mode, e.answered, o)
 
 
 class AgentInfo(msgspec.Struct, frozen=True):
@@ -163,12 +265,15 @@ class AgentInfo(msgspec.Struct, frozen=True):
     head: int
     decisions: int
     observations: int
+    #: The JSON schema of a situation whose fields have names; otherwise null.
+    situation_schema: dict[str, Any] | None
 
 
 class AgentList(msgspec.Struct, frozen=True):
-    """The names of all agents in the store."""
+    """Names of agents, and the `after` of the next page, if there is one."""
 
     agents: list[str]
+    next: str | None
 
 
 class Posterior(msgspec.Struct, frozen=True):
@@ -210,24 +315,6 @@ def probability_list(probabilities: Mapping[Any, float]) -> list[Probability]:
     [Probability(action={'tuple': ['left', 2]}, probability=1.0)]
     """
     return [Probability(as_plain(a, "an action"), _clipped(p)) for a, p in probabilities.items()]
-
-
-def value_of(plain: Any, what: str, error: type[BayesControlError] = BadEvidence) -> Any:
-    """Decode a value from its JSON notation; raise `error` if a log cannot store it.
-
-    >>> value_of({"tuple": [1, "b"]}, "the observation")
-    (1, 'b')
-    >>> value_of({"b": 1}, "the observation")
-    Traceback (most recent call last):
-    bayescontrol.errors.BadEvidence: the observation {'b': 1} cannot be stored in a log: ...
-    """
-    try:
-        return from_plain(plain)
-    except (DamagedLog, RecursionError):
-        raise error(
-            f"{what} {str(plain)[:80]} cannot be stored in a log: write a tuple as "
-            '{"tuple": […]} and an object as {"dict": [["key", value], …]}'
-        ) from None
 
 
 # -- the model of a new agent ---------------------------------------------------------------------

@@ -197,6 +197,12 @@ def http_wording(message: str) -> str:
     return message
 
 
+def problem_of(name: str, detail: str) -> ProblemDetails:
+    """Return the problem of this kind, a key of `ERROR_KINDS`."""
+    kind = ERROR_KINDS[name]
+    return ProblemDetails(_URN + name, kind.title, kind.status, detail, kind.next)
+
+
 def error_response(
     name: str, detail: str, headers: Mapping[str, str] | None = None
 ) -> tuple[int, dict[str, str], bytes]:
@@ -209,8 +215,7 @@ def error_response(
     (503, '1', 'application/problem+json')
     """
     kind = ERROR_KINDS[name]
-    details = ProblemDetails(_URN + name, kind.title, kind.status, detail, kind.next)
-    body = msgspec.json.encode(details)
+    body = msgspec.json.encode(problem_of(name, detail))
     usual = {"Retry-After": "1"} if kind.status == 503 else {}
     usual |= {"Content-Type": MEDIA_TYPE, "Content-Length": str(len(body))}
     return kind.status, usual | dict(headers or {}), body

@@ -33,6 +33,7 @@ from bayescontrol.durable.plain import as_plain
 from bayescontrol.durable.turn import Act, Observe
 from bayescontrol.errors import BadSituation, BayesControlError
 from bayescontrol.protocols import PosteriorMeasure
+from bayescontrol.serve.decision_ids import agent_tag, encode_id
 from bayescontrol.serve.http_errors import Refused
 
 if TYPE_CHECKING:
@@ -103,9 +104,10 @@ class Metrics(Collector):
 
 
 class _Statistics:
-    """What the monitor remembers about one agent."""
+    """What the monitor remembers about one agent; `tag` is in the ids of its decisions."""
 
-    def __init__(self) -> None:
+    def __init__(self, tag: str) -> None:
+        self.tag = tag
         self.last_decision = 0  # number of the last decision that was counted
         self.decisions = 0
         self.regret = 0.0
@@ -205,7 +207,8 @@ class Monitor:
         if due and self._loop is not None:
             self._last_shown = statistics.last_shown = now
             event = _event("decision", {
-                "agent": name, "id": decision.id, "action": action_label(decision),
+                "agent": name, "id": encode_id(statistics.tag, decision.id),
+                "action": action_label(decision),
                 "probability": decision.probability, "time": decision.time,
             })  # fmt: skip
             self._loop.call_soon_threadsafe(self._send, event)
@@ -214,7 +217,7 @@ class Monitor:
         """Return what is remembered about an agent; nothing is at first."""
         found = self._statistics.get(agent.name)
         if found is None:
-            found = self._statistics.setdefault(agent.name, _Statistics())
+            found = self._statistics.setdefault(agent.name, _Statistics(agent_tag(agent.created)))
         return found
 
     # -- events ----------------------------------------------------------------------------------

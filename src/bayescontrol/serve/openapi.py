@@ -23,7 +23,8 @@ from bayescontrol.serve import bodies
 from bayescontrol.serve.http_errors import ProblemDetails
 from bayescontrol.serve.middleware import PUBLIC
 from bayescontrol.serve.page import digest, headers
-from bayescontrol.serve.routes import ROUTES, Agents, Name
+from bayescontrol.serve.routes import ROUTES
+from bayescontrol.serve.routes.parameters import Agents, Name
 
 _REF: Final = "#/components/schemas/"
 _ABOUT: Final = (
@@ -33,6 +34,8 @@ _ABOUT: Final = (
     "POST /v1/agents describes the models and their settings; its examples, and those of act and "
     "observe, can be sent from here. [The live page](/)"
 )
+#: The media types of the answers that are text.
+_TEXT: Final = {"log": bodies.LINES, "metrics": "text/plain", "decisions_csv": "text/csv"}
 _SETTINGS: Final = (
     "These models can be created by name. Settings that are not marked as required are optional. "
     "The examples below create one agent of each. Every model has the settings:"
@@ -111,7 +114,7 @@ def _complete(operation: dict[str, Any]) -> None:
             name: {"summary": name, "value": _example(id_, family.model_kind)}
             for name, family in KINDS.items()
         }
-    media = {"log": bodies.LINES, "metrics": "text/plain"}.get(id_)
+    media = _TEXT.get(id_)
     if media is not None:
         operation["responses"]["200"]["content"] = {media: {"schema": {"type": "string"}}}
 
@@ -122,7 +125,7 @@ def _example(operation: str, kind: ModelKind) -> dict[str, Any]:
         return {"name": f"my-{kind.name}", "model": kind.name, "settings": kind.example}
     if operation == "act":
         return {"situation": kind.situation}
-    return {"id": "2", "observation": kind.observation}
+    return {"id": "k3v7p2dq4m-2", "observation": kind.observation}
 
 
 def _model_text(kind: ModelKind) -> str:
