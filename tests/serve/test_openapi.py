@@ -7,8 +7,9 @@ from inspect import signature
 import pytest
 from tests.serve.raw import ask, memory
 
+from bayescontrol import LinearBandit
 from bayescontrol.durable.models import KINDS
-from bayescontrol.serve import Tokens
+from bayescontrol.serve import Client, Tokens
 
 
 @pytest.fixture(scope="module")
@@ -37,6 +38,21 @@ def test_the_example_of_a_model_creates_an_agent_that_acts_and_learns(url: str, 
     assert [answer.status for answer in answers] == [201, 200, 200], answers
     assert answers[0].json["model"] == name
     assert answers[2].json == {"learned": True}
+
+
+def test_only_callers_with_a_token_learn_of_agents_from_the_document() -> None:
+    token = "a-token-that-is-long-enough"
+    with memory(tokens=Tokens([token])) as server, Client(server.url, token) as client:
+        features = {"age": "number"}
+        client.create("named", LinearBandit(["short", "long"], features=features), seed=1)
+        found = [
+            ask(server.url, "GET", "/openapi.json", headers=headers)
+            for headers in ({}, {"Authorization": f"Bearer {token}"}, {"Authorization": "Bearer x"})
+        ]
+        page = ask(server.url, "GET", "/docs").body
+    assert [one.status for one in found] == [200, 200, 401]
+    assert [b"named" in one.body for one in found] == [False, True, False]
+    assert b"Situation.named" not in page
 
 
 def test_the_page_and_its_files_come_from_this_server_and_need_no_token() -> None:

@@ -5,6 +5,8 @@ models of the library are described and have examples where an agent is created.
 style of Swagger UI are files of the installed package offapi: the page needs no other server.
 """
 
+import re
+from collections.abc import Mapping
 from functools import cache
 from importlib.metadata import distribution, version
 from typing import Any, Final
@@ -20,6 +22,7 @@ from litestar.response import File
 from bayescontrol._support.description import ModelKind, SettingDoc
 from bayescontrol.durable.models import KINDS
 from bayescontrol.serve import bodies
+from bayescontrol.serve.agents import ServedAgent
 from bayescontrol.serve.http_errors import ProblemDetails
 from bayescontrol.serve.middleware import PUBLIC
 from bayescontrol.serve.page import digest, headers
@@ -88,6 +91,24 @@ def openapi_document(needs_token: bool = False) -> dict[str, Any]:
     }
 
 
+def with_situations(document: dict[str, Any], agents: Mapping[str, ServedAgent]) -> dict[str, Any]:
+    """Return the document with the schema `Situation.NAME` of every agent that has one."""
+    schemas = dict(document["components"]["schemas"])
+    found = list[dict[str, str]]()
+    for name, agent in sorted(agents.items()):
+        if agent.schema is not None:
+            # The name of a component has no other characters.
+            component = f"Situation.{re.sub(r'[^A-Za-z0-9._-]', '_', name)}"
+            about = {"title": component, "description": f"A situation of the agent {name}."}
+            schemas[component] = about | agent.schema.json_schema()
+            found.append({"$ref": _REF + component})
+    for body in ("ActBody", "ActEntry") if found else ():
+        fields = schemas[body]["properties"]
+        situation = fields["situation"] | {"anyOf": [*found, {}]}
+        schemas[body] = schemas[body] | {"properties": fields | {"situation": situation}}
+    return document | {"components": document["components"] | {"schemas": schemas}}
+
+
 def _complete(operation: dict[str, Any]) -> None:
     """Correct and complete what Litestar has derived for an operation, in place.
 
@@ -151,10 +172,13 @@ def _escaped(text: str) -> str:
 
 
 @get("/openapi.json", include_in_schema=False)
-async def document(agents: Agents) -> Response[bytes]:
+async def document(agents: Agents, request: Request[Any, Any, Any]) -> Response[bytes]:
     """The OpenAPI document."""
-    encoded = msgspec.json.encode(openapi_document(agents.needs_token))
-    return Response(encoded, media_type="application/json")
+    found = openapi_document(agents.needs_token)
+    # If the header is sent, the middleware has checked the token.
+    if not agents.needs_token or "authorization" in request.headers:
+        found = with_situations(found, agents.open)
+    return Response(msgspec.json.encode(found), media_type="application/json")
 
 
 @get("/docs", include_in_schema=False)
@@ -164,7 +188,10 @@ async def page(agents: Agents, request: Request[Any, Any, Any]) -> Response[str]
     plugin = SwaggerRenderPlugin(
         js_url=js, standalone_preset_js_url=preset, css_url=css, favicon="", style=""
     )
-    html = plugin.render(request, openapi_document(agents.needs_token)).decode()
+    found = openapi_document(agents.needs_token)
+    if not agents.needs_token:
+        found = with_situations(found, agents.open)
+    html = plugin.render(request, found).decode()
     script = html.rpartition("<script type='text/javascript'>")[2].partition("</script>")[0]
     policy = (
         f"default-src 'none'; script-src 'self' '{digest(script)}'; style-src 'self'; "

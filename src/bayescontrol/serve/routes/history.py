@@ -20,6 +20,7 @@ from bayescontrol.serve import bodies
 from bayescontrol.serve.agents import ServedAgent
 from bayescontrol.serve.decision_ids import encode_id
 from bayescontrol.serve.routes.parameters import AGENT, READS, Agents, Name, Start
+from bayescontrol.serve.values import plain_situation
 
 #: Events of a log, or rows of a table, that are read and sent at once.
 _BATCH: Final = 500
@@ -93,7 +94,7 @@ async def _table(agent: ServedAgent, rows: Iterator[_Row]) -> AsyncIterator[byte
     """Yield the table; a thread reads `_BATCH` of its rows at a time."""
     yield _csv([_COLUMNS])
     while lines := await agent.read(
-        lambda _: _csv([_cells(*row, agent.tag) for row in islice(rows, _BATCH)])
+        lambda _: _csv([_cells(*row, agent) for row in islice(rows, _BATCH)])
     ):
         yield lines
 
@@ -105,12 +106,12 @@ def _csv(rows: Any) -> bytes:
     return text.getvalue().encode()
 
 
-def _cells(decision: Decision, observed: Observed | None, tag: str) -> list[str]:
+def _cells(decision: Decision, observed: Observed | None, agent: ServedAgent) -> list[str]:
     """Return the cells of a decision, in the order of `_COLUMNS`."""
     p, x = decision.probability, decision.situation
     return [
-        encode_id(tag, decision.id), _date(decision.time), _cell(decision.action),
-        "" if p is None else repr(p), "" if x is None else _json(x),
+        encode_id(agent.tag, decision.id), _date(decision.time), _cell(decision.action),
+        "" if p is None else repr(p), "" if x is None else _json(plain_situation(x, agent.schema)),
         "" if observed is None else _cell(observed.o),
         "" if observed is None else _date(observed.time),
     ]  # fmt: skip
@@ -121,14 +122,14 @@ def _date(time: float) -> str:
     return datetime.fromtimestamp(time, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
-def _json(value: Any) -> str:
-    return msgspec.json.encode(as_plain(value, "a value")).decode()
+def _json(plain: Any) -> str:
+    return msgspec.json.encode(plain).decode()
 
 
 def _cell(value: Any) -> str:
     """Return text itself, unless it looks like a formula, and other values as JSON."""
     if not isinstance(value, str):
-        return _json(value)
+        return _json(as_plain(value, "a value"))
     return f"'{value}" if value.lstrip().startswith(_FORMULA) else value
 
 
