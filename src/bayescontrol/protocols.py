@@ -10,6 +10,7 @@ No base class is needed anywhere: an object with the right methods is a mode.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Any, ClassVar, Final, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from bayescontrol._arrays import Arrays, FloatArray
@@ -231,6 +232,24 @@ class CountsDecisions(Protocol[X_contra, A_contra, O_contra]):
     def window(self) -> int: ...
     def begin(self) -> None: ...
     def answer(self, decision: int, x: X_contra, a: A_contra, o: O_contra, /) -> None: ...
+
+
+class Choosing(Protocol):
+    """Within a block, modes choose among eligible arms only, or maximise mean reward minus price.
+
+    `sample`, and `action_probabilities` if the belief has it, follow the restriction. Without
+    `among` all active arms are eligible; an arm without a price has the price 0.
+    """
+
+    def choosing(
+        self, among: Sequence[Any] | None = None, prices: Mapping[Any, float] | None = None, /
+    ) -> AbstractContextManager[None]: ...
+
+
+class LearnsTotals(Protocol[X_contra, A_contra]):
+    """Learn the totals of many rewards of an arm, see `bayescontrol.bandits.Totals`."""
+
+    def observe_totals(self, x: X_contra, a: A_contra, totals: Any, /) -> None: ...
 
 
 class Retirement(Protocol):

@@ -12,7 +12,7 @@ from tests.limits import TIMEOUT
 from bayescontrol import BernoulliBandit
 from bayescontrol.durable import DurableAgent, open_agent, replay
 from bayescontrol.durable.driver import Driver
-from bayescontrol.durable.turn import Act, Observe
+from bayescontrol.durable.requests import Act, Observe
 from bayescontrol.errors import BadEvidence, ConflictingFeedback, DiskFull
 
 MODEL = BernoulliBandit(["red", "blue"])

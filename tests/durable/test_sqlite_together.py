@@ -15,9 +15,9 @@ from tests.durable.conformance import ROWS, decided
 from bayescontrol import BernoulliBandit
 from bayescontrol.durable import Act, DurableAgent, Observe, Observed, open_agent, replay
 from bayescontrol.durable.agent import handle_together
+from bayescontrol.durable.committer import Request
 from bayescontrol.durable.events import encode_row
 from bayescontrol.durable.sqlite import SqliteLog, SqliteStore
-from bayescontrol.durable.turn import Refit
 from bayescontrol.errors import (
     BadEvidence,
     ConflictingFeedback,
@@ -148,7 +148,7 @@ def test_an_agent_that_computes_slowly_does_not_delay_another_agent_of_its_file(
     with open_agent(store, "slow", shop) as slow, open_agent(store, "fast", shop) as fast:
         compute = slow._take_turn
 
-        def wait_and_compute(requests: Sequence[Act | Observe | Refit]) -> bool:
+        def wait_and_compute(requests: Sequence[Request]) -> bool:
             computing.set()
             go.wait()
             return compute(requests)

@@ -8,11 +8,17 @@ agent.observe(d.id, o)      # in any order, twice, days later, or never
 from bayescontrol.durable.agent import DurableAgent as DurableAgent
 from bayescontrol.durable.agent import Explanation as Explanation
 from bayescontrol.durable.agent import open_agent as open_agent
+from bayescontrol.durable.configuration import Configuration as Configuration
+from bayescontrol.durable.events import Aggregated as Aggregated
+from bayescontrol.durable.events import ArmChanged as ArmChanged
+from bayescontrol.durable.events import Configured as Configured
+from bayescontrol.durable.events import Corrected as Corrected
 from bayescontrol.durable.events import Created as Created
 from bayescontrol.durable.events import Decided as Decided
 from bayescontrol.durable.events import Decision as Decision
 from bayescontrol.durable.events import Observed as Observed
 from bayescontrol.durable.events import Refitted as Refitted
+from bayescontrol.durable.events import Withdrawn as Withdrawn
 from bayescontrol.durable.log import DamagedSnapshot as DamagedSnapshot
 from bayescontrol.durable.log import Log as Log
 from bayescontrol.durable.log import LogStore as LogStore
@@ -24,8 +30,10 @@ from bayescontrol.durable.replay import Replay as Replay
 from bayescontrol.durable.replay import export_log as export_log
 from bayescontrol.durable.replay import read_log as read_log
 from bayescontrol.durable.replay import replay as replay
-from bayescontrol.durable.turn import Act as Act
-from bayescontrol.durable.turn import Observe as Observe
+from bayescontrol.durable.requests import Act as Act
+from bayescontrol.durable.requests import Observe as Observe
+from bayescontrol.durable.requests import ObserveTotals as ObserveTotals
+from bayescontrol.durable.requests import Withdraw as Withdraw
 
 # Type checkers read the imports, which re-export every name.
 __all__ = sorted(name for name, value in list(globals().items()) if callable(value))

@@ -2,11 +2,14 @@
 
     act(x)            draw a_n ~ P(a | âo_<n, x) from the stream (seed, n), append it to the log
     observe(id, o)    append o to the log, learn it; repeating the call has no effect
+    withdraw(id)      append that the observation was wrong, and fold the log without it
+    configure(c)      append the configuration of later decisions
 
 The belief is computed from the log. If the process is killed, opening the agent again restores the
 belief bitwise. `explain` draws a decision again from the events before it.
 """
 
+import math
 import os
 import threading
 import time
@@ -15,26 +18,47 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from os import PathLike
-from typing import Any, SupportsIndex, TypeVar, cast
+from typing import Any, Final, SupportsIndex, TypeVar, cast
 
 import numpy as np
 from msgspec.structs import replace
 
 from bayescontrol import errors
 from bayescontrol._arrays import Arrays
+from bayescontrol.bandits.totals import Totals
 from bayescontrol.durable import events
 from bayescontrol.durable.committer import Committer, Request, fail_all
+from bayescontrol.durable.configuration import Configuration
+from bayescontrol.durable.decisions import Decisions, read_amendments
 from bayescontrol.durable.driver import posterior_summary
-from bayescontrol.durable.fold import Decisions, Fold, fold_log, require_no_drift
+from bayescontrol.durable.fold import (
+    EarlierFolds,
+    Fold,
+    fold_log,
+    load_first_valid,
+    require_no_drift,
+)
 from bayescontrol.durable.log import Log, LogStore, SnapshotNotKept, open_store, require_usable
 from bayescontrol.durable.models import KINDS, Model, as_logged, as_model, model_of
 from bayescontrol.durable.plain import as_stored
-from bayescontrol.durable.turn import Act, Observe, Refit, Turn
+from bayescontrol.durable.requests import (
+    Act,
+    ChangeArm,
+    Configure,
+    Observe,
+    ObserveTotals,
+    Refit,
+    Settle,
+    Withdraw,
+)
+from bayescontrol.durable.turn import Turn
 from bayescontrol.protocols import Summary
 from bayescontrol.schedules import Schedule, every_step
 from bayescontrol.seeding import Stream, as_seed
 
 T = TypeVar("T")
+#: The minimum number of seconds between two snapshots after amendments.
+_AMENDED_PERIOD: Final = 1.0
 
 
 @dataclass(frozen=True)
@@ -60,6 +84,8 @@ class Explanation:
     #: Whether the decision has an observation, and that observation.
     answered: bool = False
     observation: Any = None
+    #: Whether the observation is the default, which was recorded at the end of the window.
+    is_default: bool = False
     #: The belief at that time.
     belief: Any = field(default=None, repr=False, compare=False)
 
@@ -102,6 +128,11 @@ class DurableAgent(AbstractContextManager["DurableAgent"]):
         self._is_reading = False  # whether the thread with the guard is inside `_reading`
         self._decisions = Decisions(log)
         self._fold = fold_log(log, driver, created, self._decisions)
+        # Earlier folds, from which the log is folded again after an amendment, and those that were
+        # passed on the way when that was done last.
+        self._earlier, self._on_the_way = EarlierFolds(), list[Fold]()
+        # Whether an amendment has made the snapshots stale, and when that last led to a new one.
+        self._is_amended, self._renewed_at = False, -math.inf
         self._last_snapshot = next((s.seq for s in log.snapshots(self.head)), 0)
         self._committer: Committer[Request] = Committer(self._write)
         self._writing = threading.Lock()
@@ -113,25 +144,142 @@ class DurableAgent(AbstractContextManager["DurableAgent"]):
 
     # -- acting and observing --------------------------------------------------------------------
 
-    def act(self, x: Any = None, *, key: str | None = None) -> events.Decision:
+    def act(
+        self, x: Any = None, *, key: str | None = None, among: Sequence[Any] | None = None,
+        session: str | None = None,
+    ) -> events.Decision:  # fmt: skip
         """Choose an action in situation x and log it before returning it.
 
         `key` makes the call idempotent: a second call with the same key, also after a crash,
         returns the same decision. Its `probabilities` are then computed again, as in `explain`.
+        `among` lists the eligible arms: each mode chooses the best among them. A `session` holds
+        its decision: a call with the same session returns it, while its arm is eligible.
+
+        >>> from bayescontrol import BernoulliBandit
+        >>> from bayescontrol.durable import open_agent
+        >>> shop = BernoulliBandit(["red", "blue", "green"])
+        >>> with open_agent("sqlite:///:memory:", "shop", shop, seed=1) as agent:
+        ...     d = agent.act(among=["red", "blue"], session="visitor-81")
+        ...     d.probability, agent.act(session="visitor-81") == d
+        (0.5, True)
         """
-        decision: events.Decision = self._submit(Act(x, key))
+        decision: events.Decision = self._submit(Act(x, key, among, session))
         if decision.probabilities is None and decision.probability is not None:  # a known key
             decision = replace(decision, probabilities=self.explain(decision).probabilities)
         return decision
 
-    def observe(self, id: str | events.Decision, o: Any) -> bool:
+    def observe(
+        self, id: str | int | events.Decision, o: Any, *, cost: float | None = None
+    ) -> bool:
         """Log and learn the observation of a decision; return False if it was known already.
 
         If the agent accepts late feedback, observations may come in any order, days later or
         never; otherwise before the next `act`. A different second observation is
-        `ConflictingFeedback`.
+        `ConflictingFeedback`; but one that replaces a recorded default, or comes after `withdraw`,
+        is a correction. `o` may be the `Totals` of several rewards. `cost` is what the decision
+        has cost, for arms whose price is "reported".
         """
-        return bool(self._submit(Observe(id, o)))
+        return bool(self._submit(Observe(id, o, cost)))
+
+    def observe_totals(self, arm: Any, totals: Totals, x: Any = None, *, key: str) -> bool:
+        """Log and learn the totals of rewards of an arm in situation x, without decisions.
+
+        For conjugate arms they equal the same rewards one by one. The logistic belief depends on
+        the order: it learns all ones first. A changing belief needs a decision for each reward. A
+        second call with the same key returns False.
+
+        >>> from bayescontrol import BernoulliBandit
+        >>> from bayescontrol.bandits import Totals
+        >>> from bayescontrol.durable import open_agent
+        >>> with open_agent("sqlite:///:memory:", "shop", BernoulliBandit(["red"])) as agent:
+        ...     _ = agent.observe_totals("red", Totals(98, 49), key="monday")
+        ...     agent.posterior()["red"]["count"]
+        98
+        """
+        return bool(self._submit(ObserveTotals(arm, totals, x, key)))
+
+    def withdraw(self, id: str | int | events.Decision) -> bool:
+        """Take back a wrong observation of a decision; return False if it is withdrawn already.
+
+        The decision is then unanswered, and `observe` may answer it again. The log is folded again
+        without the observation, from a state before it. Logged probabilities stay as they were.
+
+        >>> from bayescontrol import BernoulliBandit
+        >>> from bayescontrol.durable import open_agent
+        >>> with open_agent("sqlite:///:memory:", "shop", BernoulliBandit(["red"])) as agent:
+        ...     d = agent.act()
+        ...     agent.observe(d, 1), agent.withdraw(d), agent.observe(d, 0)
+        ...     agent.posterior()["red"]["beta"]
+        (True, True, True)
+        2.0
+        """
+        return bool(self._submit(Withdraw(id)))
+
+    # -- arms and configuration --------------------------------------------------------------------
+
+    def add_arm(self, arm: Any, prior: Any = None) -> int:
+        """Add an arm; return the number of the event.
+
+        `prior` is the prior of the arm, as the bandit takes it; by default that of the model, which
+        may be learned from the other arms.
+
+        >>> from bayescontrol import BernoulliBandit
+        >>> from bayescontrol.durable import open_agent
+        >>> with open_agent("sqlite:///:memory:", "shop", BernoulliBandit(["red"])) as agent:
+        ...     agent.add_arm("blue", prior=(8, 2)), agent.pause_arm("red")
+        ...     agent.probabilities(), agent.arms()
+        (2, 3)
+        ({'blue': 1.0}, {'red': 'paused', 'blue': 'active'})
+        """
+        return int(self._submit(ChangeArm(arm, "added", prior)))
+
+    def pause_arm(self, arm: Any) -> int:
+        """Make an arm ineligible until it is resumed; return the number of the event."""
+        return int(self._submit(ChangeArm(arm, "paused")))
+
+    def resume_arm(self, arm: Any) -> int:
+        """Make a paused arm eligible again; return the number of the event."""
+        return int(self._submit(ChangeArm(arm, "resumed")))
+
+    def retire_arm(self, arm: Any) -> int:
+        """Make an arm ineligible for good; return the number of the event."""
+        return int(self._submit(ChangeArm(arm, "retired")))
+
+    def arms(self) -> dict[Any, str]:
+        """Return the state of every arm: "active", "paused" or "retired"."""
+        with self._reading() as fold:
+            return {a: fold.terms.arm_state(a) for a in fold.driver.arms()}
+
+    def prices(self) -> dict[Any, float]:
+        """Return the current price of every arm that has one: declared, or the mean cost so far."""
+        with self._reading() as fold:
+            return fold.terms.prices()
+
+    @property
+    def configuration(self) -> Configuration:
+        """The configuration of the next decision."""
+        return self._fold.terms.configuration
+
+    def configure(self, configuration: Configuration) -> int:
+        """Replace the configuration, from the next decision on; return the number of the event.
+
+        >>> from bayescontrol import BernoulliBandit
+        >>> from bayescontrol.durable import Configuration, open_agent
+        >>> shop = BernoulliBandit(["red", "blue"])
+        >>> with open_agent("sqlite:///:memory:", "shop", shop) as agent:
+        ...     _ = agent.configure(Configuration(shares={"red": (0.7, 1.0)}))
+        ...     agent.probabilities()
+        {'red': 0.7, 'blue': 0.3}
+        """
+        return int(self._submit(Configure(configuration)))
+
+    def settle(self) -> int:
+        """Record the defaults that are due; return how many decisions are open then.
+
+        Every other call does it too: this is for agents without requests. Decisions are open while
+        they wait for an observation, or for the end of the window.
+        """
+        return int(self._submit(Settle()))
 
     def refit(self, draws: Any, *, through: int, log_weights: Any = None) -> int:
         """Log the posterior draws of a new fit and use them; return the number of the event.
@@ -171,7 +319,7 @@ class DurableAgent(AbstractContextManager["DurableAgent"]):
         """Write one batch at a time, and store a snapshot if one is due."""
         with self._writing:
             self._require_open()
-            requests = [r for r in batch if isinstance(r, Act | Observe | Refit)]
+            requests = [r for r in batch if type(r) is not Request]
             done = not requests  # an empty request of `close` writes nothing
             try:
                 while not done:  # repeat if another process appended first
@@ -181,7 +329,7 @@ class DurableAgent(AbstractContextManager["DurableAgent"]):
                 fail_all(requests, error)
             self._snapshot_if_due()
 
-    def _take_turn(self, requests: Sequence[Act | Observe | Refit]) -> bool:
+    def _take_turn(self, requests: Sequence[Request]) -> bool:
         """Write a batch; return False if another process appended first: then call this again."""
         turn = self._compute(requests)
         if turn.rows:
@@ -194,12 +342,12 @@ class DurableAgent(AbstractContextManager["DurableAgent"]):
         self._adopt(turn)
         return True
 
-    def _compute(self, requests: Sequence[Act | Observe | Refit]) -> Turn:
+    def _compute(self, requests: Sequence[Request]) -> Turn:
         """Compute the rows of a batch from all events before it."""
         began = time.perf_counter()
         with self._guard:
             self._catch_up()
-            turn = Turn(self.name, self._fold, self._decisions)
+            turn = Turn(self.name, self._fold, self._decisions, self._fold_again)
             turn.compute(requests)
         self.compute_seconds = time.perf_counter() - began
         return turn
@@ -211,18 +359,56 @@ class DurableAgent(AbstractContextManager["DurableAgent"]):
                 if turn.fold.seq > self.head:  # otherwise a reader has folded the rows already
                     for decision in turn.decided:
                         self._decisions.put(decision)
-                    for observed in turn.observations.values():
-                        self._decisions.put_observation(observed)
+                    for event in (*turn.others, *turn.observations.values()):
+                        self._decisions.note(event)
+                    if turn.amendments:
+                        self._replace_earlier(min(turn.amendments))
+                    elif self.configuration.window is not None:
+                        self._earlier.add(self._fold)
                     self._fold = turn.fold
         turn.grant()
 
     def _catch_up(self) -> None:
         """Fold the events that other processes have appended. The caller holds the guard."""
-        if self._log.head() > self.head:
+        end = self._log.head()
+        if end <= self.head:
+            return
+        amendments = read_amendments(self._log, self.head + 1, end)
+        history = events.read_events(self._log, self.head + 1, end)
+        if amendments.reach(self.head):
+            fold = self._fold_again({}, end)
+            self._replace_earlier(min(amendments.final))
+            for event in history:
+                self._decisions.note(event)
+        else:
             # A copy: a turn may share the agent, and an interrupt may come halfway.
             fold = self._fold.copy()
-            fold.take(events.read_events(self._log, fold.seq + 1), self._decisions)
-            self._fold = fold
+            fold.take(history, self._decisions, amendments=amendments)
+        self._fold = fold
+
+    # -- amendments ------------------------------------------------------------------------------
+
+    def _fold_again(self, pending: Mapping[int, events.Amendment], last: int) -> Fold:
+        """Fold the log with amendments, also with pending ones, of which `last` is the last.
+
+        Start from an earlier fold, or from a snapshot, without the amended observations.
+        """
+        stop = self._log.head()
+        new = read_amendments(self._log, self.head + 1, stop)
+        first, decisions = min((*pending, *new.final)), Decisions(self._log)
+        fold = self._earlier.before(first)
+        if fold is None:
+            snapshots, driver = self._log.snapshots(first - 1), self.model.driver()
+            fold = load_first_valid(self._log, snapshots, driver, self.created, decisions, stop)
+        amendments = read_amendments(self._log, fold.seq + 1, stop).with_pending(pending, last)
+        history = events.read_events(self._log, fold.seq + 1, stop)
+        self._on_the_way = fold.take_retaining(history, decisions, amendments)
+        return fold
+
+    def _replace_earlier(self, first: int) -> None:
+        """Replace the earlier folds that contain the answer `first`, which was amended."""
+        self._earlier.replace(first, self._on_the_way)
+        self._is_amended = True
 
     # -- reading ---------------------------------------------------------------------------------
 
@@ -245,10 +431,12 @@ class DurableAgent(AbstractContextManager["DurableAgent"]):
         with self._reading() as fold:
             return posterior_summary(fold.driver.agent)
 
-    def probabilities(self, x: Any = None) -> dict[Any, float] | None:
-        """Return P(a | âo, x) of every action, or None if it is not known exactly."""
+    def probabilities(
+        self, x: Any = None, among: Sequence[Any] | None = None
+    ) -> events.Probabilities | None:
+        """Return P(a | âo, x) of every eligible action, or None if it is not known exactly."""
         with self._reading() as fold:
-            return fold.driver.probabilities(fold.driver.situation(as_stored(x, "x")))
+            return fold.probabilities(fold.driver.situation(as_stored(x, "x")), among)
 
     def ask(self, question: Callable[[Any], T]) -> T:
         """Return `question(agent)` for the current agent. The question must not change it.
@@ -326,14 +514,17 @@ class DurableAgent(AbstractContextManager["DurableAgent"]):
         n = event.seq
         fold = fold_log(self._log, self.model.driver(), self.created, decisions, stop=n - 1)
         driver = fold.driver
-        posterior, probabilities = posterior_summary(driver.agent), driver.probabilities(event.x)
+        posterior = posterior_summary(driver.agent)
+        probabilities = fold.probabilities(event.x, event.among)
         belief = getattr(driver.copy().agent, "belief", None)
         fold.draw_again(event)
-        observed = decisions.find_observation(n)
+        answer = decisions.find_answer(n)
+        answered = answer is not None and not answer.is_withdrawn
         return Explanation(
             events.Decision.of(event, probabilities), posterior, probabilities,
-            mode=getattr(driver.agent, "mode", None), answered=observed is not None,
-            observation=None if observed is None else observed.o, belief=belief,
+            mode=None if event.holdout else getattr(driver.agent, "mode", None),
+            answered=answered, observation=answer.o if answer is not None else None,
+            is_default=answer is not None and answer.is_default, belief=belief,
         )  # fmt: skip
 
     # -- housekeeping ----------------------------------------------------------------------------
@@ -342,14 +533,18 @@ class DurableAgent(AbstractContextManager["DurableAgent"]):
         """Store a snapshot, so that the log opens faster; return the number of its last event."""
         self._require_open()
         with self._guard:
-            snapshot = self._fold.save()
+            snapshot = self._fold.save(self._decisions.open)
+            self._is_amended = False
         self._log.save_snapshot(snapshot, self._snapshot_every)
         self._last_snapshot = snapshot.seq
         return snapshot.seq
 
     def _snapshot_if_due(self) -> None:
-        """Store a snapshot if the last one is `snapshot_every` events old."""
-        if self.head - self._last_snapshot >= self._snapshot_every:
+        """Store a snapshot if the last one is `snapshot_every` events old, or stale."""
+        now = time.monotonic()
+        is_stale = self._is_amended and now - self._renewed_at >= _AMENDED_PERIOD
+        if is_stale or self.head - self._last_snapshot >= self._snapshot_every:
+            self._renewed_at = now if is_stale else self._renewed_at
             with suppress(Warning):  # the requests succeed even if warnings are errors
                 self._try_snapshot()
 
@@ -400,7 +595,7 @@ class DurableAgent(AbstractContextManager["DurableAgent"]):
         return f"DurableAgent({self.name!r}, {about}, {self.head} events, {self._store.url})"
 
 
-def handle_together(batches: Mapping[DurableAgent, Sequence[Act | Observe | Refit]]) -> None:
+def handle_together(batches: Mapping[DurableAgent, Sequence[Request]]) -> None:
     """Handle requests of several agents of one SQLite store, as `handle` does, in one commit."""
     turns: dict[DurableAgent, Turn] = {}
     failures: dict[DurableAgent, Exception | None] = {}
@@ -442,6 +637,7 @@ def open_agent(
     seed: SupportsIndex | Stream | np.random.Generator | None = None,
     schedule: Schedule = every_step,
     temperature: float = 1.0,
+    configuration: Configuration | None = None,
     durable: bool = True,
     snapshot_every: int = 10_000,
 ) -> DurableAgent:
@@ -449,8 +645,9 @@ def open_agent(
 
     `store` is an address ("sqlite:///shop.db", "postgresql://…") or an open store. `model` is a
     problem of this library or `named_model(…)`; it may be omitted for an existing log of a problem.
-    `schedule` and `temperature` are those of `problem.agent`. `snapshot_every` is the number of
-    events between two snapshots of the state.
+    `schedule` and `temperature` are those of `problem.agent`. `configuration` is that of a new
+    agent; for an existing one it must be the current one, which `configure` changes.
+    `snapshot_every` is the number of events between two snapshots of the state.
 
     >>> from bayescontrol import BernoulliBandit
     >>> agent = open_agent("sqlite:///:memory:", "shop", BernoulliBandit(["red", "blue"]), seed=7)
@@ -471,13 +668,26 @@ def open_agent(
         if isinstance(store, str):
             store = opened.enter_context(closing(open_store(store, durable=durable)))
         log = opened.enter_context(closing(store.log(name)))
-        created, log_model = _first_event(log, log_model, given_seed)
+        created, log_model = _first_event(log, log_model, given_seed, configuration)
         require_no_drift(log, log_model, created)
-        return DurableAgent(store, log, log_model, created, snapshot_every, opened)
+        agent = DurableAgent(store, log, log_model, created, snapshot_every, opened)
+    if configuration is not None and configuration != agent.configuration:
+        current = agent.configuration
+        agent.close()
+        raise errors.ModelMismatch(
+            f"agent {name!r} has {current}, not {configuration}: open it without a configuration, "
+            "and call `configure` to change it"
+        )
+    return agent
 
 
-def _first_event(log: Log, model: Model | None, seed: int | None) -> tuple[events.Created, Model]:
-    """Return event 1 and the model in the version of the log. Write event 1 if the log is empty."""
+def _first_event(
+    log: Log, model: Model | None, seed: int | None, configuration: Configuration | None
+) -> tuple[events.Created, Model]:
+    """Return event 1 and the model in the version of the log.
+
+    If the log is empty, write event 1, and the configuration if there is one.
+    """
     if log.head() == 0:
         if model is None:
             raise errors.UnknownStore(f"there is no agent {log.name!r}: pass a model to create it")
@@ -488,8 +698,14 @@ def _first_event(log: Log, model: Model | None, seed: int | None) -> tuple[event
             seed=int.from_bytes(os.urandom(8)) >> 1 if seed is None else seed,
             fingerprint=None if model.name in KINDS else driver.fingerprint(),
         )  # fmt: skip
+        rows = [events.encode_row(new)]
+        if configuration is not None:
+            Fold(driver, new.seed).require_valid(configuration)
+            settings = configuration.settings()
+            second = events.Configured(seq=2, configuration=settings, time=new.time)
+            rows.append(events.encode_row(second))
         with suppress(errors.HeadMoved):  # another process created it meanwhile
-            log.append([events.encode_row(new)])
+            log.append(rows)
     first = events.read_created(log)
     model = model_of(first) if model is None else as_logged(first, model)
     if seed is not None and seed != first.seed:

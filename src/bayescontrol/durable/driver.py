@@ -9,7 +9,9 @@ A draw either leaves the agent unchanged, or changes it (a Gibbs chain, particle
 held for several steps): then replaying the log must repeat the draw.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from hashlib import blake2b
 from typing import Any, Final, Generic, TypeVar
 
@@ -20,12 +22,21 @@ from bayescontrol import errors
 from bayescontrol._arrays import Arrays
 from bayescontrol._mode_queries import has
 from bayescontrol._support.values import format_name, pack, unpack
+from bayescontrol.bandits.totals import Totals
 from bayescontrol.beliefs.draws import DrawsBelief
 from bayescontrol.beliefs.finite import FiniteBelief
 from bayescontrol.beliefs.particles import Event
+from bayescontrol.durable.configuration import Restriction
 from bayescontrol.durable.plain import as_plain, short_repr
 from bayescontrol.errors import BadEvidence, BadSituation, IncompatibleState, MissingCapability
-from bayescontrol.protocols import CountsDecisions, Persistent, PosteriorSummary, Summary
+from bayescontrol.protocols import (
+    Choosing,
+    CountsDecisions,
+    LearnsTotals,
+    Persistent,
+    PosteriorSummary,
+    Summary,
+)
 from bayescontrol.rule import ControlRule
 from bayescontrol.schedules import every_step
 from bayescontrol.seeding import Stream
@@ -68,11 +79,15 @@ class ProbabilityCache(Generic[T]):
     """Caches P(a | past, x) by x. Call `clear` whenever the posterior changes."""
 
     def __init__(self) -> None:
-        self._cached: dict[bytes, T] = {}
+        self._cached: dict[Any, T] = {}
 
-    def get(self, x: Any, compute: Callable[[Any], T]) -> T:
-        """Return compute(x), or its cached result. Callers share it and must not change it."""
-        key = b"" if x is None else msgspec.json.encode(as_plain(x, "the situation"))
+    def get(self, x: Any, compute: Callable[[Any], T], more: Any = None) -> T:
+        """Return compute(x), or its cached result. Callers share it and must not change it.
+
+        `more` is what the result also depends on.
+        """
+        key: Any = b"" if x is None else msgspec.json.encode(as_plain(x, "the situation"))
+        key = key if more is None else (key, more)
         if key not in self._cached:
             if len(self._cached) >= _MAX_CACHED:
                 self._cached.clear()
@@ -114,6 +129,7 @@ class Driver:
         draws_each_step = getattr(agent, "schedule", every_step) is every_step
         is_plain_rule = type(agent) is ControlRule and draws_each_step
         self.draws_change = not (is_plain_rule and _declares(self.agent.belief, "stateless_draws"))
+        self._draws_each_step = draws_each_step
         self._has_probabilities = draws_each_step and hasattr(agent, "action_probabilities")
         self._cache: ProbabilityCache[dict[Any, float] | None] = ProbabilityCache()
         # For a belief that counts decisions: its count at each recent decision, by event number.
@@ -152,16 +168,67 @@ class Driver:
             raise BadSituation(f"x={short_repr(x)}: expected {expected}, or no situation")
         return x
 
-    def act(self, x: Any, rng: Stream) -> Any:
-        """Return the action that the agent draws in situation x."""
+    def act(self, x: Any, rng: Stream, restriction: Restriction | None = None) -> Any:
+        """Return the action that the agent draws in situation x, within the restriction."""
         if self.draws_change:
             self._cache.clear()
         if isinstance(self.agent, ControlRule):
             self.agent.x = x
         try:
-            return self.agent.act(rng)
+            if restriction is None:
+                return self.agent.act(rng)
+            with self._choosing(self.agent, restriction):
+                return self.agent.act(rng)
         except BadEvidence as error:
             raise _bad_situation(x, error) from error
+
+    def require_choosing(self) -> None:
+        """Raise MissingCapability if modes cannot choose among some of the arms, or by price."""
+        self._choosing(self.agent, Restriction(None, ()))
+
+    def require_reward(self, o: Any) -> None:
+        """Raise BadEvidence if the arms cannot pay o, as far as that is known in advance."""
+        belief = getattr(self.agent, "belief", None)
+        static = getattr(belief, "prior", belief)
+        rewards = getattr(static, "family", None) or getattr(static, "link", None)
+        if rewards is not None:
+            rewards.reward(o)
+        elif self._start is not None or self.context_free:
+            self.copy().learn(self._start, self.arms()[0], o)
+
+    def _choosing(self, agent: Any, restriction: Restriction) -> AbstractContextManager[None]:
+        """Return a context in which the modes of an agent choose within the restriction."""
+        belief = getattr(agent, "belief", None)
+        if not has(belief, Choosing) or not self._draws_each_step:
+            held = "" if self._draws_each_step else ", because it holds modes for several steps"
+            raise MissingCapability(
+                f"{agent!r} cannot choose among some of its arms, or by price{held}: omit `among`, "
+                "activate all arms, and configure no prices"
+            )
+        return belief.choosing(restriction.among, dict(restriction.prices) or None)
+
+    def forget_mode(self) -> None:
+        """Forget the mode drawn last, which did not choose the action."""
+        if hasattr(self.agent, "mode") and self._draws_each_step:
+            self.agent.mode = None
+
+    def arms(self) -> Sequence[Any]:
+        """Return all arms, also inactive ones; raise MissingCapability if there are none."""
+        belief = getattr(self.agent, "belief", None)
+        labels = getattr(belief, "labels", None)
+        if labels is None and has(belief, Choosing):
+            labels = self.probabilities(self._start)
+        if labels is None:
+            raise MissingCapability(f"{self.agent!r} has no arms to choose from")
+        return tuple(labels)
+
+    def add_arm(self, arm: Any, prior: Any) -> None:
+        """Add an arm to the belief."""
+        add = getattr(getattr(self.agent, "belief", None), "add", None)
+        if add is None or not hasattr(self.agent.belief, "labels"):
+            raise MissingCapability(f"{self.agent!r} cannot get more arms")
+        self._cache.clear()
+        add(arm, prior) if prior is not None else add(arm)
 
     def remember(self, n: int) -> None:
         """Remember that event n is the current decision, if the belief counts decisions."""
@@ -171,16 +238,24 @@ class Driver:
             if len(self._decisions) > belief.window + 1:
                 del self._decisions[min(self._decisions)]
 
-    def probabilities(self, x: Any) -> dict[Any, float] | None:
+    def probabilities(
+        self, x: Any, restriction: Restriction | None = None
+    ) -> dict[Any, float] | None:
         """Return P(a | âo_<n) of every action, or None if it is not known exactly.
 
         The probabilities are not known while a mode is held, and if the arms are so far apart that
         the integral fails.
         """
-        cached = self._cache.get(x, self._compute_probabilities)
+        if restriction is None:
+            cached = self._cache.get(x, self._compute_probabilities)
+        else:
+            compute = partial(self._compute_probabilities, restriction=restriction)
+            cached = self._cache.get(x, compute, restriction)
         return None if cached is None else dict(cached)
 
-    def _compute_probabilities(self, x: Any) -> dict[Any, float] | None:
+    def _compute_probabilities(
+        self, x: Any, restriction: Restriction | None = None
+    ) -> dict[Any, float] | None:
         agent = self.agent
         if not self._has_probabilities:
             return None
@@ -189,8 +264,10 @@ class Driver:
             if self._counts_decisions:
                 agent = agent.copy()
                 agent.belief.begin()  # time goes on before the next decision
+        context = nullcontext() if restriction is None else self._choosing(agent, restriction)
         try:
-            return dict(agent.action_probabilities())
+            with context:
+                return dict(agent.action_probabilities())
         except MissingCapability:
             self._has_probabilities = False
             return None
@@ -202,7 +279,9 @@ class Driver:
     def learn(self, x: Any, a: Any, o: Any, n: int | None = None) -> None:
         """Learn from o, the observation after action a in x, which event n decided."""
         self._cache.clear()
-        if n is not None and self._decisions and self.accepts_late_feedback:
+        if type(o) is Totals:
+            self._learn_totals(x, a, o)
+        elif n is not None and self._decisions and self.accepts_late_feedback:
             if n not in self._decisions:
                 raise errors.TooLate(
                     f"the observation of decision {n} comes more than {self.agent.belief.window} "
@@ -213,6 +292,15 @@ class Driver:
             self.agent.learn(x, a, o)
         else:
             self.agent.observe(a, o)
+
+    def _learn_totals(self, x: Any, a: Any, totals: Totals) -> None:
+        """Learn the totals of rewards of arm a in x."""
+        belief = getattr(self.agent, "belief", None)
+        if not has(belief, LearnsTotals):
+            raise MissingCapability(
+                f"{self.agent!r} cannot learn from totals: observe each decision by its id"
+            )
+        belief.observe_totals(x, a, totals)
 
     def refit(self, draws: Any, later: list[Event], log_weights: Any) -> None:
         """Replace the posterior draws of the belief, and learn the later steps (x, a, o)."""

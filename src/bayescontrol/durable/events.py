@@ -1,22 +1,29 @@
 """The events of a log, and how they are encoded as rows and as lines of JSON.
 
-    created    the model by name, version and settings; the seed
-    decided    in situation x the action a was chosen, with probability p
-    observed   o is the observation of decision n
-    refitted   posterior draws of a new fit, which contains the observations up to event `through`
+    created      the model by name, version and settings; the seed
+    configured   shares, prices and times: the whole configuration from now on
+    arm          an arm was added, paused, resumed or retired
+    decided      in situation x the action a was chosen, with probability p
+    observed     o is the observation of decision n
+    defaulted    decision n had no observation in time: o is the declared default
+    corrected    event n, a default or a withdrawal, is replaced: the observation is o
+    withdrawn    event n, an observation, was wrong: its decision has none
+    aggregated   the totals of many rewards of arm a, without decisions
+    refitted     posterior draws of a new fit, which contains the observations up to event `through`
 
-The belief is a fold of the log: the prior, conditioned on the observations in order. Decision n is
-a function of the events before it and of the random stream (seed, n), so every action can be drawn
-again.
+The belief is a fold of the log: the prior, conditioned on the observations in order. A correction
+takes the place of the observation that it corrects. Decision n is a function of the events before
+it and of the random streams (seed, n), so every action can be drawn again.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Final, TypeAlias
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, Final, Literal, TypeAlias
 from zlib import crc32
 
 import msgspec
 from msgspec.structs import asdict
 
+from bayescontrol.bandits.totals import Totals
 from bayescontrol.durable.log import Log, Row, damaged_error, require_readable
 from bayescontrol.durable.plain import as_plain, from_plain
 from bayescontrol.errors import DamagedLog
@@ -43,7 +50,7 @@ class Created(msgspec.Struct, frozen=True, kw_only=True):
     fingerprint: str | None = None
 
 
-class Decided(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+class Decided(msgspec.Struct, frozen=True, kw_only=True, gc=False, repr_omit_defaults=True):
     """a ~ P(a | âo_<n) in situation x; `p` is P(a | âo_<n), or None if it is not known exactly.
 
     >>> Decided(seq=2, x=None, a="red", p=0.5, key=None, time=0.0).a
@@ -56,10 +63,16 @@ class Decided(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     p: float | None
     key: str | None
     time: float
+    #: The caller's session; a later decision of the session is made only if `a` is not eligible.
+    session: str | None = None
+    #: The arms that were eligible; None: all active ones.
+    among: list[Any] | None = None
+    #: Whether the decision belongs to the holdout, which ignores the belief.
+    holdout: bool = False
 
 
-class Observed(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """o is the observation of decision n.
+class Observed(msgspec.Struct, frozen=True, kw_only=True, gc=False, repr_omit_defaults=True):
+    """o is the observation of decision n, or the declared default if none came in time.
 
     >>> Observed(seq=3, n=2, o=1, time=0.0).n
     2
@@ -68,6 +81,83 @@ class Observed(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     seq: int
     n: int
     o: Any
+    time: float
+    #: The reported cost of the decision.
+    cost: float | None = None
+    default: bool = False
+
+
+class Corrected(msgspec.Struct, frozen=True, kw_only=True, gc=False, repr_omit_defaults=True):
+    """o is the observation that event n, a default or a withdrawal, did not have.
+
+    >>> Corrected(seq=4, n=3, o=1, time=0.0).o
+    1
+    """
+
+    seq: int
+    n: int
+    o: Any
+    time: float
+    cost: float | None = None
+
+
+class Withdrawn(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """Event n was wrong: its decision has no observation.
+
+    >>> Withdrawn(seq=4, n=3, time=0.0).n
+    3
+    """
+
+    seq: int
+    n: int
+    time: float
+
+
+class Aggregated(msgspec.Struct, frozen=True, kw_only=True):
+    """The totals of rewards of arm a in situation x, which belong to no decision of this log.
+
+    >>> Aggregated(seq=4, x=None, a="red", totals=Totals(10, 3.0), key="monday", time=0.0).totals.n
+    10
+    """
+
+    seq: int
+    x: Any
+    a: Any
+    totals: Totals
+    key: str
+    time: float
+
+
+#: What can happen to an arm, and the state in which it is afterwards.
+ARM_CHANGES: Final = {
+    "added": "active", "paused": "paused", "resumed": "active", "retired": "retired"
+}  # fmt: skip
+
+
+class ArmChanged(msgspec.Struct, frozen=True, kw_only=True):
+    """An arm was added, paused, resumed or retired.
+
+    >>> ArmChanged(seq=2, arm="green", change="paused", time=0.0).prior is None
+    True
+    """
+
+    seq: int
+    arm: Any
+    change: str
+    time: float
+    #: For a new arm: its prior; None: the prior that the model gives every arm, or learns.
+    prior: Any = None
+
+
+class Configured(msgspec.Struct, frozen=True, kw_only=True):
+    """The configuration from this event on, see `durable.configuration`.
+
+    >>> Configured(seq=2, configuration={"holdout": 0.05}, time=0.0).configuration
+    {'holdout': 0.05}
+    """
+
+    seq: int
+    configuration: dict[str, Any]
     time: float
 
 
@@ -85,7 +175,12 @@ class Refitted(msgspec.Struct, frozen=True, kw_only=True):
     time: float
 
 
-Event: TypeAlias = Created | Decided | Observed | Refitted
+Event: TypeAlias = (
+    Created | Decided | Observed | Refitted
+    | Corrected | Withdrawn | Aggregated | ArmChanged | Configured
+)  # fmt: skip
+#: An event that amends an observation.
+Amendment: TypeAlias = Corrected | Withdrawn
 #: {b: P(b | past, x)}
 Probabilities: TypeAlias = Mapping[Any, float]
 
@@ -112,14 +207,20 @@ class Decision(msgspec.Struct, frozen=True, eq=False, gc=False):
     probabilities: Probabilities | None = None
     #: The name of the log, if it is known.
     agent: str | None = None
+    #: The caller's session, and whether the decision belongs to the holdout.
+    session: str | None = None
+    holdout: bool = False
 
     @classmethod
     def of(
         cls, event: Decided, probabilities: Probabilities | None = None, agent: str | None = None
     ) -> "Decision":
         """Return the decision that an event records."""
-        n, p = event.seq, event.p
-        return cls(str(n), event.a, p, event.x, n - 1, event.time, probabilities, agent)
+        n = event.seq
+        return cls(
+            str(n), event.a, event.p, event.x, n - 1, event.time, probabilities, agent,
+            event.session, event.holdout,
+        )  # fmt: skip
 
     def _logged(self) -> tuple[Any, ...]:
         """Return the fields that the log stores."""
@@ -171,23 +272,55 @@ class _DecidedBody(msgspec.Struct, omit_defaults=True, gc=False):
     a: Any
     time: float
     p: float | None = None
+    among: list[Any] | None = None
+    holdout: bool = False
 
 
-class _ObservedBody(msgspec.Struct, gc=False):
+class _ObservedBody(msgspec.Struct, omit_defaults=True, gc=False):
     o: Any
+    time: float
+    cost: float | None = None
+
+
+class _WithdrawnBody(msgspec.Struct, gc=False):
+    time: float
+
+
+class _AggregatedBody(msgspec.Struct, gc=False):
+    x: Any
+    a: Any
+    totals: tuple[int, float, float | None]
+    time: float
+
+
+class _ArmBody(msgspec.Struct, omit_defaults=True, gc=False):
+    arm: Any
+    change: Literal["added", "paused", "resumed", "retired"]
+    time: float
+    prior: Any = None
+
+
+class _ConfiguredBody(msgspec.Struct, gc=False):
+    configuration: Any
     time: float
 
 
 #: The factors of seq and n in the checksum: two large primes (of xxHash), to spread their bits.
 _SEQ_FACTOR, _N_FACTOR = 2654435761, 2246822519
-#: The first four letters of each kind as a number, for the checksum.
-_KIND_CODES: Final = {
-    "created": 0x63726561, "decided": 0x64656369, "observed": 0x6F627365, "refitted": 0x72656669
-}  # fmt: skip
 _encode: Final = msgspec.json.Encoder().encode
-_decode_decided: Final = msgspec.json.Decoder(_DecidedBody).decode
-_decode_observed: Final = msgspec.json.Decoder(_ObservedBody).decode
 _decode_object: Final = msgspec.json.Decoder(dict[str, Any]).decode
+#: The kinds of events by their stored names, with the decoder of the payload.
+_DECODERS: Final[dict[str, Callable[[bytes], Any]]] = {
+    kind: msgspec.json.Decoder(body).decode
+    for kind, body in {
+        "created": dict[str, Any], "decided": _DecidedBody, "observed": _ObservedBody,
+        "refitted": dict[str, Any], "defaulted": _ObservedBody, "corrected": _ObservedBody,
+        "withdrawn": _WithdrawnBody, "aggregated": _AggregatedBody, "arm": _ArmBody,
+        "configured": _ConfiguredBody,
+    }.items()
+}  # fmt: skip
+#: A number for each kind, for the checksum.
+_KIND_CODES: Final = {kind: crc32(kind.encode()) for kind in _DECODERS}
 
 
 def _checksum(
@@ -210,27 +343,50 @@ def encode_row(event: Event) -> Row:
     (3, 'observed', 2)
     """
     n = key = session = None
+    body: Any
     if type(event) is Decided:
-        kind, key = "decided", event.key
+        kind, key, session = "decided", event.key, event.session
         x, a = as_plain(event.x, "the situation"), as_plain(event.a, "the action")
-        body: Any = _DecidedBody(x, a, event.time, event.p)
-    elif type(event) is Observed:
-        kind, n = "observed", event.n
-        body = _ObservedBody(as_plain(event.o, "the observation"), event.time)
-    elif type(event) is Refitted:
-        kind = "refitted"
-        fit = {"draws": event.draws, "log_weights": event.log_weights}
-        body = {"through": event.through, "fit": as_plain(fit, "the draws"), "time": event.time}
+        among = event.among and as_plain(event.among, "an eligible arm")
+        body = _DecidedBody(x, a, event.time, event.p, among, event.holdout)
+    elif type(event) is Observed or type(event) is Corrected:
+        kind, n = "corrected", event.n
+        if type(event) is Observed:
+            kind = "defaulted" if event.default else "observed"
+        body = _ObservedBody(as_plain(event.o, "the observation"), event.time, event.cost)
+    elif type(event) is Withdrawn:
+        kind, n, body = "withdrawn", event.n, _WithdrawnBody(event.time)
     else:
-        assert isinstance(event, Created)
-        kind = "created"
-        settings = as_plain(event.settings, "a setting of the model")
-        # The seed has up to 128 bits, more than a JSON number holds.
-        fields = asdict(event) | {"settings": settings, "seed": str(event.seed)}
-        body = {name: v for name, v in fields.items() if name != "seq" and v is not None}
+        kind, key, body = _rare_body(event)
     payload = _encode(body)
     checksum = _checksum(event.seq, kind, n, key, session, payload)
     return Row(event.seq, kind, n, key, session, payload, checksum)
+
+
+def _rare_body(event: Event) -> tuple[str, str | None, Any]:
+    """Return the kind, the key and the payload of an event that is written rarely."""
+    if isinstance(event, Aggregated):
+        x, a = as_plain(event.x, "the situation"), as_plain(event.a, "the arm")
+        return "aggregated", event.key, _AggregatedBody(x, a, event.totals, event.time)
+    if isinstance(event, ArmChanged):
+        arm, prior = as_plain(event.arm, "the arm"), as_plain(event.prior, "the prior")
+        return (
+            "arm",
+            None,
+            {"arm": arm, "change": event.change, "time": event.time}
+            | ({} if prior is None else {"prior": prior}),
+        )
+    if isinstance(event, Configured):
+        settings = as_plain(event.configuration, "the configuration")
+        return "configured", None, _ConfiguredBody(settings, event.time)
+    if isinstance(event, Refitted):
+        fit = as_plain({"draws": event.draws, "log_weights": event.log_weights}, "the draws")
+        return "refitted", None, {"through": event.through, "fit": fit, "time": event.time}
+    assert isinstance(event, Created)
+    settings = as_plain(event.settings, "a setting of the model")
+    # The seed has up to 128 bits, more than a JSON number holds.
+    fields = asdict(event) | {"settings": settings, "seed": str(event.seed)}
+    return "created", None, {k: v for k, v in fields.items() if k != "seq" and v is not None}
 
 
 def decode_row(row: Row, log: str | None = None) -> Event:
@@ -245,26 +401,49 @@ def decode_row(row: Row, log: str | None = None) -> Event:
     try:
         if checksum != _checksum(seq, kind, n, key, session, payload):
             raise damaged_error(log, f"event {seq} is damaged, its checksum is wrong")
-        if kind == "observed" and n is not None:
-            body = _decode_observed(payload)
-            return Observed(seq=seq, n=n, o=from_plain(body.o), time=body.time)
+        if kind not in _DECODERS:
+            raise damaged_error(log, f"event {seq} has the unknown kind {kind!r}")
+        body = _DECODERS[kind](payload)
         if kind == "decided":
-            d = _decode_decided(payload)
-            x, a = from_plain(d.x), from_plain(d.a)
-            return Decided(seq=seq, x=x, a=a, p=d.p, key=key, time=d.time)
-        if kind == "refitted":
-            fields = _decode_object(payload)
-            return msgspec.convert(fields | from_plain(fields["fit"]) | {"seq": seq}, Refitted)
-        if kind == "created":
-            return _as_created(seq, payload)
+            x, a = from_plain(body.x), from_plain(body.a)
+            among = None if body.among is None else from_plain(body.among)
+            return Decided(
+                seq=seq, x=x, a=a, p=body.p, key=key, time=body.time, session=session,
+                among=among, holdout=body.holdout,
+            )  # fmt: skip
+        if n is None:
+            return _decode_rare(seq, kind, key, body)
+        if kind == "withdrawn":
+            return Withdrawn(seq=seq, n=n, time=body.time)
+        o, cost = from_plain(body.o), body.cost
+        if kind == "corrected":
+            return Corrected(seq=seq, n=n, o=o, time=body.time, cost=cost)
+        default = kind == "defaulted"
+        return Observed(seq=seq, n=n, o=o, time=body.time, cost=cost, default=default)
     except (ValueError, RecursionError, TypeError, AttributeError, KeyError) as error:
         raise damaged_error(log, f"event {seq} cannot be read ({error})") from None
-    raise damaged_error(log, f"event {seq} has the unknown kind {kind!r}")
 
 
-def _as_created(seq: int, payload: bytes) -> Created:
-    """Decode the payload of a `created` event; raise `NewerFormat` if a later release wrote it."""
-    body = _decode_object(payload)
+def _decode_rare(seq: int, kind: str, key: str | None, body: Any) -> Event:
+    """Decode an event without n, from its payload."""
+    if kind == "aggregated" and key is not None:
+        x, a, totals = from_plain(body.x), from_plain(body.a), Totals(*body.totals)
+        return Aggregated(seq=seq, x=x, a=a, totals=totals, key=key, time=body.time)
+    if kind == "arm":
+        arm, prior = from_plain(body.arm), from_plain(body.prior)
+        return ArmChanged(seq=seq, arm=arm, change=body.change, time=body.time, prior=prior)
+    if kind == "configured":
+        settings = msgspec.convert(from_plain(body.configuration), dict[str, Any])
+        return Configured(seq=seq, configuration=settings, time=body.time)
+    if kind == "refitted":
+        return msgspec.convert(body | from_plain(body["fit"]) | {"seq": seq}, Refitted)
+    if kind == "created":
+        return _as_created(seq, body)
+    raise ValueError(f"a {kind!r} event needs n or a key")
+
+
+def _as_created(seq: int, body: dict[str, Any]) -> Created:
+    """Return a `created` event; raise `NewerFormat` if a later release wrote it."""
     log_format, seed = body.get("format"), body.get("seed")
     if isinstance(log_format, int):
         require_readable("the log", "format", log_format, FORMAT)
@@ -321,38 +500,42 @@ def from_line(line: str) -> Event:
 def check_history(events: Iterable[Event], start: int | None = 1) -> Iterator[Event]:
     """Iterate over the events and check that they form the history of one log from event `start`.
 
-    Raise `DamagedLog` if an event is missing, if an observation has no decision, if a decision has
-    two observations, if two decisions have the same key, or if the log is created twice. If `start`
-    is None, the first event may have any number, and decisions before it may be observed.
+    Raise `DamagedLog` if an event is missing, if an answer or an amendment has no event to refer
+    to, if two events answer or amend the same one, if two events have the same key, or if the log
+    is created twice. If `start` is None, the first event may have any number, and events before it
+    may be answered.
     """
     first = start
     keys: set[str] = set()
-    # Decisions without an observation so far; observed decisions from before the first event.
-    unobserved, observed_early = set[int](), set[int]()
+    # Events that can be answered or amended; answered or amended ones from before the first event.
+    decisions, answers, early = set[int](), set[int](), set[int]()
     for i, event in enumerate(events):
         if first is None:
             first = event.seq
         if event.seq != first + i:
             raise DamagedLog(f"expected event {first + i}, found event {event.seq}")
-        if type(event) is Observed:
-            n = event.n
-            if n not in unobserved and (n in observed_early or not 1 <= n < first):
+        if isinstance(event, Observed | Corrected | Withdrawn):
+            n, possible = event.n, decisions if type(event) is Observed else answers
+            if n not in possible and (n in early or not 1 <= n < first):
+                what = "observes decision" if type(event) is Observed else "amends event"
                 raise DamagedLog(
-                    f"event {event.seq} observes decision {n}, which does not exist or has an "
-                    "observation"
+                    f"event {event.seq} {what} {n}, which does not exist, or which another event "
+                    "answers or amends"
                 )
-            unobserved.discard(n)
+            possible.discard(n)
+            answers.add(event.seq)
             if n < first:
-                observed_early.add(n)
-        elif type(event) is Decided:
+                early.add(n)
+        elif isinstance(event, Decided | Aggregated):
             if event.key in keys:
-                raise DamagedLog(f"event {event.seq} is a second decision with key {event.key!r}")
-            unobserved.add(event.seq)
+                raise DamagedLog(f"event {event.seq} repeats the key {event.key!r}")
+            if type(event) is Decided:
+                decisions.add(event.seq)
             if event.key is not None:
                 keys.add(event.key)
         elif type(event) is Refitted:
             if not 1 <= event.through < event.seq:
                 raise DamagedLog(f"event {event.seq} contains the later event {event.through}")
-        elif event.seq != 1:
+        elif type(event) is Created and event.seq != 1:
             raise damaged_error(None, f"event {event.seq} is `created`, which only event 1 can be")
         yield event

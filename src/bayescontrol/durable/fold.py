@@ -1,36 +1,69 @@
 """Fold a log: compute the agent's state after events 1 … seq.
 
     P(m | âo_≤t) ∝ P(o_t | m, x, a_t) P(m | âo_<t),  in the order of the log
-    decision n draws from Stream.named(seed, n, "agent")
+    decision n draws from Stream.named(seed, n, "agent"); its holdout and its shares from streams
+    with these names
 
 Folding is deterministic. The state is bitwise the same from the first event, from a snapshot, or
-event by event as they arrive.
+event by event as they arrive. What an amendment changes is folded again, see `durable.decisions`.
 """
 
 import math
 import warnings
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Sequence
 from itertools import islice
-from typing import Any, Final, TypeVar
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
 from bayescontrol._arrays import Arrays
 from bayescontrol.beliefs.particles import Event as Step
 from bayescontrol.durable import events
+from bayescontrol.durable.configuration import (
+    Configuration,
+    Restriction,
+    draw_from,
+    limited,
+    redrawn,
+)
+from bayescontrol.durable.decisions import (
+    NO_AMENDMENTS,
+    Amendments,
+    Decisions,
+    read_amendments,
+)
 from bayescontrol.durable.driver import Driver
-from bayescontrol.durable.events import Created, Decided, Decision, Observed, Refitted
-from bayescontrol.durable.log import DamagedSnapshot, Log, Row, Snapshot, damaged_error
+from bayescontrol.durable.events import (
+    Aggregated,
+    ArmChanged,
+    Configured,
+    Corrected,
+    Created,
+    Decided,
+    Observed,
+    Refitted,
+    Withdrawn,
+)
+from bayescontrol.durable.log import (
+    DamagedSnapshot,
+    Log,
+    Snapshot,
+    damaged_error,
+    snapshots_to_delete,
+)
 from bayescontrol.durable.models import KINDS, Model
 from bayescontrol.durable.plain import as_stored, same_value, short_repr
-from bayescontrol.errors import DamagedLog, IncompatibleState, ModelMismatch, UnknownDecision
+from bayescontrol.durable.terms import Terms
+from bayescontrol.errors import (
+    DamagedLog,
+    IncompatibleState,
+    MissingCapability,
+    ModelMismatch,
+    TooLate,
+)
 from bayescontrol.seeding import Stream
 
-E = TypeVar("E", Decided, Observed)
-
-#: The number of decisions in memory; older ones are read from the log when they are observed.
-_RECENT: Final = 2**15
 #: When a log is folded, the decisions among this many last events are drawn again.
 _CHECKED: Final = 16
 #: The maximum number of events that are folded again.
@@ -40,139 +73,124 @@ _MIN_DISTANCE: Final = 100
 #: The relative difference that rounding on another machine may cause, and the absolute one of a
 #: probability.
 _TOLERANCE, _PROBABILITY_TOLERANCE = 1e-6, 1e-9
+#: Events between two folds that are retained for amendments, and the size of a fold in bytes that
+#: the choice of those to delete assumes.
+_SPACING, _ASSUMED_SIZE = 1_000, 2**21
+#: The terms of an agent without a configuration and with the arms of its model.
+PLAIN: Final = Terms()
 
 
-class Decisions:
-    """Decisions by number: recent ones from memory, others from the log, if there is one."""
+class Drawn(NamedTuple):
+    """An action that was drawn, and how."""
 
-    def __init__(self, log: Log | None) -> None:
-        self._log, self._name = log, None if log is None else log.name
-        self._max_recent = math.inf if log is None else _RECENT
-        # Oldest first. After deletions, a plain dict would find its first key slowly.
-        self._recent: OrderedDict[int, Decided] = OrderedDict()
-        # Numbers of recent events: the observation of each decision, the decision with each key.
-        self._observed: dict[int, int] = {}
-        self._keys: dict[str | None, int] = {}
-        # Without a log: all observations.
-        self._observations: list[Observed] = []
-
-    def put(self, decision: Decided) -> None:
-        """Add a new decision; raise `DamagedLog` if another decision has the same key."""
-        seq, key = decision.seq, decision.key
-        if seq in self._recent:  # this part of the log is folded again
-            return
-        if key is not None and self._keys.setdefault(key, seq) != seq:
-            why = f"decisions {self._keys[key]} and {seq} have the same key {short_repr(key)}"
-            raise damaged_error(self._name, why)
-        self._recent[seq] = decision
-        if len(self._recent) > self._max_recent:
-            _, oldest = self._recent.popitem(last=False)
-            self._observed.pop(oldest.seq, None)
-            self._keys.pop(oldest.key, None)
-
-    def get(self, id: str | int | Decision) -> Decided:
-        """Return the decision with this id; raise `UnknownDecision` if it does not exist."""
-        n = events.decision_number(id)
-        found = self._recent.get(n)
-        if found is None and self._log is not None and 1 <= n <= self._log.head():
-            event = next(events.read_events(self._log, n, n), None)
-            if event is None:
-                raise damaged_error(self._name, f"event {n} is missing")
-            found = event if isinstance(event, Decided) else None
-        if found is None:
-            raise UnknownDecision(
-                f"no decision {short_repr(id)} in log {self._name!r}: pass the id that `act` "
-                "returned"
-            )
-        return found
-
-    def find_key(self, key: str) -> Decided | None:
-        """Return the decision with this key, if any; raise `DamagedLog` if the index is wrong."""
-        row = None if self._log is None else self._log.find_key(key)
-        lookup = f"key {short_repr(key)} to its decision"
-        return self._decode(row, Decided, self._keys.get(key), lookup)
-
-    def find_observation(self, n: int) -> Observed | None:
-        """Return the observation of decision n, if any; raise `DamagedLog` if the index is wrong.
-
-        If the decision is recent and has no observation, the store is not read.
-        """
-        if self._log is None or (n in self._recent and n not in self._observed):
-            return None
-        lookup = f"decision {n} to its observation"
-        return self._decode(self._log.find_answer(n), Observed, self._observed.get(n), lookup)
-
-    def _decode(self, row: Row | None, kind: type[E], seq: int | None, lookup: str) -> E | None:
-        """Decode the row that an index leads to; raise `DamagedLog` if it is not event `seq`.
-
-        `seq` is None if the event is not recent: then it may be any event of this kind, or none.
-        """
-        if row is None and seq is None:
-            return None
-        event = None if row is None else events.decode_row(row, self._name)
-        if not isinstance(event, kind) or event.seq != (seq or event.seq):
-            raise damaged_error(self._name, f"the index does not lead from {lookup}")
-        return event
-
-    def put_observation(self, event: Observed) -> None:
-        """Remember which decision the event observes, if that decision is recent."""
-        if event.n in self._recent:
-            self._observed[event.n] = event.seq
-
-    def observed_by(self, event: Observed) -> Decided:
-        """Return the decision that a logged event observes.
-
-        Raise `DamagedLog` if that decision does not exist before the event, or if another event
-        observes it too.
-        """
-        n, seq = event.n, event.seq
-        decision = self._recent.get(n)
-        if decision is not None:
-            first = self._observed.setdefault(n, seq)  # the event that observed n first
-        else:
-            try:
-                decision = self.get(n if n < seq else 0)
-            except UnknownDecision:
-                why = f"event {seq} observes decision {n}, which does not exist"
-                raise damaged_error(self._name, why) from None
-            known = self.find_observation(n)
-            first = 0 if known is None else known.seq
-        if first != seq:
-            raise damaged_error(self._name, f"events {first} and {seq} both observe decision {n}")
-        if self._log is None:
-            self._observations.append(event)
-        return decision
-
-    def steps(self, after: int, stop: int) -> list[Step]:
-        """Return (x, a, o) of the observations after event `after`, up to event `stop`."""
-        history: Iterable[events.Event] = self._observations
-        if self._log is not None:
-            history = events.read_events(self._log, after + 1, stop)
-        observed = [e for e in history if isinstance(e, Observed) and after < e.seq <= stop]
-        return [((d := self.get(e.n)).x, d.a, e.o) for e in observed]
+    a: Any
+    #: P(b | past, x) of every action b, or None if it is not known exactly.
+    probabilities: events.Probabilities | None
+    holdout: bool
 
 
 class Fold:
     """The agent after event `seq`; `seed` is the seed of the log.
 
     `due` is the number of the decision that must be observed before the next decision, for an
-    agent that does not accept late feedback; 0 if no decision must.
+    agent that does not accept late feedback; 0 if no decision must. `terms` is what the log says
+    beside the belief.
     """
 
-    def __init__(self, driver: Driver, seed: int, seq: int = 1, due: int = 0) -> None:
-        self.driver, self.seed, self.seq, self.due = driver, seed, seq, due
+    def __init__(
+        self, driver: Driver, seed: int, seq: int = 1, due: int = 0, terms: Terms = PLAIN
+    ) -> None:
+        self.driver, self.seed, self.seq, self.due, self.terms = driver, seed, seq, due, terms
 
-    def draw(self, n: int, x: Any) -> Any:
-        """Return the action of decision n in situation x, drawn from the stream of n."""
-        return self.driver.act(x, Stream.named(self.seed, n, "agent"))
+    # -- decisions -------------------------------------------------------------------------------
 
-    def take_decision(self, event: Decided, *, draw: bool) -> None:
-        """Fold a decision. With `draw`, repeat the draw and require the same action.
+    def draw(self, n: int, x: Any, among: Sequence[Any] | None = None) -> Drawn:
+        """Draw the action of decision n in situation x from the streams of n."""
+        P, stream = self.probabilities(x, among), Stream.named(self.seed, n, "agent")
+        if among is None and self.terms is PLAIN:
+            return Drawn(self.driver.act(x, stream), P, False)
+        configuration, restriction = self.terms.configuration, self._restriction(among)
+        # Also in the holdout: in a changing world time goes on.
+        a = self.driver.act(x, stream, restriction)
+        if configuration.is_plain:
+            return Drawn(a, P, False)
+        own, of_holdout = self._policies(x, restriction)
+        holdout = Stream.named(self.seed, n, "holdout").random() < configuration.holdout
+        shares = Stream.named(self.seed, n, "shares")
+        if holdout:
+            self.driver.forget_mode()
+            a = draw_from(of_holdout, shares.random())
+        elif own is not None and configuration.shares:
+            P_agent = self.driver.probabilities(x, restriction)
+            assert P_agent is not None
+            a = redrawn(a, P_agent, own, shares)
+        return Drawn(a, P, holdout)
+
+    def probabilities(
+        self, x: Any, among: Sequence[Any] | None = None
+    ) -> events.Probabilities | None:
+        """P(a | past, x) of every action that may be drawn; None if it is not known exactly."""
+        if among is None and self.terms is PLAIN:
+            return self.driver.probabilities(x)
+        restriction, h = self._restriction(among), self.terms.configuration.holdout
+        if self.terms.configuration.is_plain:
+            return self.driver.probabilities(x, restriction)
+        own, of_holdout = self._policies(x, restriction)
+        if own is None:
+            return None
+        return {a: (1.0 - h) * p + h * of_holdout.get(a, 0.0) for a, p in own.items()}
+
+    def _restriction(self, among: Sequence[Any] | None) -> Restriction | None:
+        """Return what a decision restricts; None if nothing."""
+        if among is None and not self.terms.inactive and not self.terms.configuration.prices:
+            return None
+        return self.terms.restriction(among, self.driver.arms())
+
+    def _policies(
+        self, x: Any, restriction: Restriction | None
+    ) -> tuple[dict[Any, float] | None, dict[Any, float]]:
+        """Return the probabilities of the agent and of the holdout, both within the shares."""
+        configuration = self.terms.configuration
+        P, shares = self.driver.probabilities(x, restriction), configuration.shares
+        if P is None and shares:
+            raise MissingCapability(
+                "this agent has no exact action probabilities, which shares of arms need: "
+                "configure it without `shares`"
+            )
+        eligible: Sequence[Any] = self.driver.arms()
+        if restriction is not None and restriction.among is not None:
+            eligible = restriction.among
+        chosen = [configuration.control] if configuration.control in eligible else eligible
+        Q = {a: (a in chosen) / len(chosen) for a in eligible}
+        return (None if P is None else limited(P, shares)), limited(Q, shares)
+
+    def require_valid(self, configuration: Configuration) -> None:
+        """Raise an error if this agent cannot follow a configuration."""
+        c, driver = configuration, self.driver
+        if c.prices:
+            driver.require_choosing()
+        if c.shares or c.prices or c.holdout or c.control is not None:
+            arms = driver.arms()
+            c.require_arms(arms)
+            active = self.terms.active(arms)
+            limited(dict.fromkeys(active, 1.0 / len(active)), c.shares)
+        if c.window is not None:
+            if not driver.accepts_late_feedback:
+                raise MissingCapability(
+                    "this agent needs each observation before its next decision: it cannot have a "
+                    "window"
+                )
+            driver.require_reward(c.default)
+
+    def take_decision(self, event: Decided, *, draw: bool, compare: bool = True) -> None:
+        """Fold a decision. With `draw`, repeat the draw; with `compare`, require the same action.
 
         `draw` is required if draws change the agent.
         """
-        if draw:
+        if draw and compare:
             self.draw_again(event)
+        elif draw:
+            self.draw(event.seq, event.x, event.among)
         self.driver.remember(event.seq)
         self.seq = event.seq
         if not self.driver.accepts_late_feedback:
@@ -180,8 +198,8 @@ class Fold:
 
     def draw_again(self, event: Decided) -> None:
         """Draw a logged decision again; raise `ModelMismatch` if this gives another action."""
-        a = self.draw(event.seq, event.x)
-        if not same_value(as_stored(a, "the action"), event.a):
+        a, _, holdout = self.draw(event.seq, event.x, event.among)
+        if holdout != event.holdout or not same_value(as_stored(a, "the action"), event.a):
             raise ModelMismatch(
                 f"decision {event.seq} was {event.a!r}, drawn again it is {a!r}: the code of the "
                 "model has changed; give the changed model a new version and a new log"
@@ -203,10 +221,34 @@ class Fold:
                 "the changed model a new version and a new log"
             )
 
-    def take_observation(self, event: Observed, x: Any, a: Any) -> None:
-        """Fold an observation: learn it as the observation of action a in x."""
-        self.driver.learn(x, a, event.o, event.n)
+    def take_observation(
+        self, event: Observed, x: Any, a: Any, final: Observed | Corrected | None = None
+    ) -> None:
+        """Fold an observation: learn it, or what replaces it, as that of action a in x."""
+        o = event if final is None else final
+        try:
+            self.driver.learn(x, a, o.o, event.n)
+        except TooLate:  # a changing world has moved on: a default has no effect
+            if not event.default:
+                raise
+        if o.cost is not None:
+            self.terms = self.terms.with_cost(a, o.cost)
         self.seq, self.due = event.seq, 0
+
+    def take_terms(self, event: ArmChanged | Configured) -> None:
+        """Fold a change of the arms or of the configuration."""
+        if isinstance(event, Configured):
+            self.terms = self.terms.configured(Configuration.from_settings(event.configuration))
+        else:
+            if event.change == "added":
+                self.driver.add_arm(event.arm, event.prior)
+            self.terms = self.terms.changed(event)
+        self.seq = event.seq
+
+    def take_totals(self, event: Aggregated) -> None:
+        """Fold the totals of rewards of an arm."""
+        self.driver.learn(event.x, event.a, event.totals)
+        self.seq = event.seq
 
     def take_refit(self, event: Refitted, later: list[Step]) -> None:
         """Fold the draws of a new fit, which does not contain the steps `later`."""
@@ -214,11 +256,16 @@ class Fold:
         self.seq = event.seq
 
     def take(
-        self, history: Iterable[events.Event], decisions: Decisions, check_from: float = math.inf
-    ) -> None:
-        """Fold the next events; repeat the draws of decisions from `check_from` on."""
+        self, history: Iterable[events.Event], decisions: Decisions, check_from: float = math.inf,
+        amendments: Amendments = NO_AMENDMENTS,
+    ) -> None:  # fmt: skip
+        """Fold the next events; repeat the draws of decisions from `check_from` on.
+
+        `amendments` are all that the history contains. Decisions before the last one of them
+        cannot be compared: they were made without it.
+        """
         draw_from = 0 if self.driver.draws_change else check_from
-        put, observed_by = decisions.put, decisions.observed_by
+        put, observed_by, final = decisions.put, decisions.observed_by, amendments.final
         accepts_late_feedback = self.driver.accepts_late_feedback
         for event in history:
             if type(event) is Observed:
@@ -227,29 +274,59 @@ class Fold:
                     due = f"decision {self.due}" if self.due else "no decision"
                     why = f"event {event.seq} observes decision {event.n}, but {due} was due"
                     raise damaged_error(None, why)
-                self.take_observation(event, decision.x, decision.a)
+                o = final.get(event.seq) if final else None
+                if isinstance(o, Withdrawn):
+                    self.seq = event.seq
+                else:
+                    self.take_observation(event, decision.x, decision.a, o)
             elif type(event) is Decided:
                 put(event)
-                self.take_decision(event, draw=event.seq >= draw_from)
+                seq = event.seq
+                self.take_decision(event, draw=seq >= draw_from, compare=seq > amendments.last)
+            elif type(event) is Aggregated:
+                self.take_totals(event)
             elif type(event) is Refitted:
-                self.take_refit(event, decisions.steps(event.through, event.seq - 1))
+                steps = decisions.steps(event.through, event.seq - 1, amendments)
+                self.take_refit(event, steps)
+            elif isinstance(event, Corrected | Withdrawn):
+                if event.seq > amendments.last:
+                    raise damaged_error(None, f"event {event.seq} amends what is folded already")
+                self.seq = event.seq
+            elif isinstance(event, ArmChanged | Configured):
+                decisions.note(event)
+                self.take_terms(event)
             else:
                 raise DamagedLog(f"event {event.seq}: only the first event creates a log")
 
+    def take_retaining(
+        self, history: Iterable[events.Event], decisions: Decisions, amendments: Amendments
+    ) -> "list[Fold]":
+        """Fold the next events, as `take` does; return copies of the folds on the way."""
+        passed, remaining = list[Fold](), iter(history)
+        while events_of_part := list(islice(remaining, _SPACING)):
+            self.take(events_of_part, decisions, amendments=amendments)
+            passed.append(self.copy())
+        return passed[:-1]
+
     def copy(self) -> "Fold":
         """Return an independent copy."""
-        return Fold(self.driver.copy(), self.seed, self.seq, self.due)
+        return Fold(self.driver.copy(), self.seed, self.seq, self.due, self.terms)
 
-    def save(self) -> Snapshot:
-        """Return the fold as a snapshot."""
-        return Snapshot.of(self.seq, self.state() | {"due": np.array(self.due)})
+    def save(self, open_decisions: "OrderedDict[int, float] | None" = None) -> Snapshot:
+        """Return the fold and the times of open decisions as a snapshot."""
+        arrays = {"due": np.array(self.due)}
+        if self.terms is not PLAIN:
+            arrays["terms"] = self.terms.save()
+        if open_decisions is not None:
+            arrays["open"] = np.array([*open_decisions.items()], np.float64).reshape(-1, 2)
+        return Snapshot.of(self.seq, self.state() | arrays)
 
     def state(self) -> Arrays:
         """Return the state of the agent as named arrays."""
         return {f"agent/{name}": v for name, v in self.driver.save().items()}
 
-    def load(self, snapshot: Snapshot, end: int) -> None:
-        """Restore a snapshot.
+    def load(self, snapshot: Snapshot, end: int) -> "OrderedDict[int, float] | None":
+        """Restore a snapshot; return the times of open decisions, if they are collected.
 
         Raise `IncompatibleState` if the snapshot is damaged, of another model, or newer than event
         `end`, the last event of the log.
@@ -257,22 +334,66 @@ class Fold:
         if snapshot.seq > end:
             raise IncompatibleState(f"the log ends at event {end}")
         arrays = snapshot.arrays()
-        due = int(arrays.pop("due"))
+        due, terms, found = int(arrays.pop("due")), PLAIN, arrays.pop("open", None)
+        if "terms" in arrays:
+            terms = Terms.load(arrays.pop("terms"))
+            for arm, prior in terms.added:
+                self.driver.add_arm(arm, prior)
         self.driver.load({name.removeprefix("agent/"): v for name, v in arrays.items()})
-        self.seq, self.due = snapshot.seq, due
+        self.seq, self.due, self.terms = snapshot.seq, due, terms
+        if found is None:
+            return None
+        return OrderedDict((int(n), when) for n, when in found.tolist())
+
+
+class EarlierFolds:
+    """Folds of the same log after earlier events, oldest first; at most about thirty.
+
+    >>> EarlierFolds().before(10) is None
+    True
+    """
+
+    def __init__(self) -> None:
+        self._folds: list[Fold] = []
+
+    def is_due(self, seq: int) -> bool:
+        """Return whether the last fold is old enough to add one after event `seq`."""
+        return seq - (self._folds[-1].seq if self._folds else 0) >= _SPACING
+
+    def add(self, fold: Fold) -> None:
+        """Retain a fold that does not change any more, if one is due."""
+        if self.is_due(fold.seq):
+            self._folds.append(fold)
+            deleted = snapshots_to_delete([f.seq for f in self._folds], _SPACING, _ASSUMED_SIZE)
+            self._folds = [f for f in self._folds if f.seq not in deleted]
+
+    def before(self, first: int) -> Fold | None:
+        """Return a copy of the newest fold before event `first`; None if there is none."""
+        found = [f for f in self._folds if f.seq < first]
+        return found[-1].copy() if found else None
+
+    def replace(self, first: int, folds: Iterable[Fold]) -> None:
+        """Replace the folds from event `first` on."""
+        self._folds = [f for f in self._folds if f.seq < first]
+        for fold in folds:
+            self.add(fold)
 
 
 def load_first_valid(
-    snapshots: Iterator[Snapshot], driver: Driver, created: Created, end: int, *, warn: bool
-) -> Fold:
-    """Return the fold at the first valid snapshot up to event `end`, otherwise a new fold.
+    log: Log, snapshots: Iterable[Snapshot], driver: Driver, created: Created,
+    decisions: Decisions, end: int, *, warn: bool = False,
+) -> Fold:  # fmt: skip
+    """Return the fold at the first valid one of these snapshots, otherwise a new fold.
 
-    The driver must hold a new agent. With `warn`, warn of each invalid snapshot.
+    The driver must hold a new agent. A snapshot is not valid if a later event, up to `end`, amends
+    an observation that it contains. With `warn`, warn of each damaged snapshot.
     """
     for snapshot in snapshots:
+        if read_amendments(log, snapshot.seq + 1, end).reach(snapshot.seq):
+            continue
         fold = Fold(driver.copy(), created.seed)
         try:
-            fold.load(snapshot, end)
+            decisions.open = fold.load(snapshot, end)
         except IncompatibleState as error:
             if warn:
                 text = f"the snapshot after event {snapshot.seq} is skipped ({error}): the log is "
@@ -292,10 +413,19 @@ def fold_log(
     # List the snapshots before reading the head: other processes may store a newer one meanwhile.
     snapshots = log.snapshots(stop)
     end = log.head() if stop is None else stop
-    fold = load_first_valid(snapshots, driver, created, end, warn=True)
+    fold = load_first_valid(log, snapshots, driver, created, decisions, end, warn=True)
     # Repeat the last few draws, to detect changed code before the log grows.
-    fold.take(events.read_events(log, fold.seq + 1, end), decisions, end - _CHECKED + 1)
+    take_until(log, fold, decisions, end, end - _CHECKED + 1)
     return fold
+
+
+def take_until(
+    log: Log, fold: Fold, decisions: Decisions, end: int, check_from: float = math.inf
+) -> None:
+    """Fold the events after the fold, up to event `end`, none of which amends an earlier one."""
+    amendments = read_amendments(log, fold.seq + 1, end)
+    history = events.read_events(log, fold.seq + 1, end)
+    fold.take(history, decisions, check_from, amendments)
 
 
 # -- changed code --------------------------------------------------------------------------------
@@ -313,12 +443,15 @@ def require_no_drift(log: Log, model: Model, created: Created) -> None:
     newest = None if model.name in KINDS else next(log.snapshots(), None)
     if newest is None:
         return
-    end = newest.seq - _MIN_DISTANCE
-    fold = load_first_valid(log.snapshots(end), model.driver(), created, end, warn=False)
     decisions = Decisions(log)
+    end = max(newest.seq - _MIN_DISTANCE, 1)
+    fold = load_first_valid(log, log.snapshots(end), model.driver(), created, decisions, end)
+    amendments = read_amendments(log, fold.seq + 1, newest.seq)
     for event in islice(events.read_events(log, fold.seq + 1, newest.seq), _MAX_FOLDED):
-        probabilities = fold.driver.probabilities(event.x) if isinstance(event, Decided) else None
-        fold.take([event], decisions, event.seq)
+        probabilities = None
+        if isinstance(event, Decided) and event.seq > amendments.last:
+            probabilities = fold.probabilities(event.x, event.among)
+        fold.take([event], decisions, event.seq, amendments)
         if isinstance(event, Decided) and probabilities is not None:
             fold.require_probability(event, probabilities)
     if fold.seq == newest.seq and not _matches(newest, fold.state()):

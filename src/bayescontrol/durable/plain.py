@@ -2,6 +2,7 @@
 
     None, True, 3, 0.5, "red", [1, 2]        themselves
     (1, 2)          {"tuple": [1, 2]}         np.array([1.0])   {"array": [1.0], "dtype": …}
+    Totals(9, 4.0)  {"totals": [9, 4.0]}
     {"a": 1}        {"dict": [["a", 1]]}      nan, inf          {"float": "nan"}
     2**63           {"int": "9223…"}          an integer that does not fit in 64 bits
 
@@ -14,6 +15,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from bayescontrol.bandits.totals import Totals
 from bayescontrol.errors import DamagedLog, MissingCapability
 
 _NUMERIC: Final = "biuf"
@@ -41,6 +43,8 @@ def as_plain(value: Any, what: str) -> Any:
         return value if -_INT_LIMIT <= value < _INT_LIMIT else {"int": str(value)}
     if kind is list:
         return [as_plain(v, what) for v in value]
+    if isinstance(value, Totals):
+        return {"totals": [as_plain(v, what) for v in value]}
     if isinstance(value, tuple):
         return {"tuple": [as_plain(v, what) for v in value]}
     if kind is dict:
@@ -70,6 +74,8 @@ def from_plain(plain: Any) -> Any:
         match plain:
             case {"tuple": items}:
                 return tuple(from_plain(v) for v in items)
+            case {"totals": [n, total, *squares]} if len(squares) < 2:
+                return Totals(from_plain(n), from_plain(total), *map(from_plain, squares))
             case {"dict": items}:
                 return {from_plain(k): from_plain(v) for k, v in items}
             case {"float": text}:

@@ -4,7 +4,9 @@ export_log(agent, file)  ->  {"seq": 1, "kind": "created", …} {"seq": 2, …} 
 replay(read_log(file))   ->  the agent after the last event; all actions are drawn again
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+import math
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
@@ -13,9 +15,21 @@ from typing import Any, TypeAlias
 from bayescontrol._arrays import Arrays
 from bayescontrol._support.files import atomic_write
 from bayescontrol.durable.agent import DurableAgent
+from bayescontrol.durable.decisions import Amendments, Decisions
 from bayescontrol.durable.driver import posterior_summary
-from bayescontrol.durable.events import Created, Decided, Event, check_history, from_line, to_line
-from bayescontrol.durable.fold import Decisions, Fold
+from bayescontrol.durable.events import (
+    Amendment,
+    Corrected,
+    Created,
+    Decided,
+    Event,
+    Probabilities,
+    Withdrawn,
+    check_history,
+    from_line,
+    to_line,
+)
+from bayescontrol.durable.fold import EarlierFolds, Fold
 from bayescontrol.durable.log import PRIVATE, os_errors
 from bayescontrol.durable.models import Model, as_logged, as_model, model_of
 from bayescontrol.durable.plain import short_repr
@@ -160,24 +174,59 @@ class Replayer:
     """Folds a log with its own model, and computes the probabilities of every action again."""
 
     def __init__(self, model: Model, created: Created) -> None:
-        #: The agent after the last event.
-        self.fold = Fold(model.driver(), created.seed)
+        self._model, self._created = model, created
+        self._fold = self._new_fold()
         self._decisions = Decisions(None)
+        self._events: list[Event] = []
+        #: The number of the first answer that each amendment leads to; the last amendment of it.
+        self._first: dict[int, int] = {}
+        self._final: dict[int, Amendment] = {}
+        self._pending = 0  # the first answer that was amended since the last fold; 0 for none
+        self._earlier = EarlierFolds()
 
-    def take_decision(self, d: Decided, *, draw: bool = False) -> Mapping[Any, float] | None:
+    def _new_fold(self) -> Fold:
+        return Fold(self._model.driver(), self._created.seed)
+
+    @property
+    def fold(self) -> Fold:
+        """The agent after the last event."""
+        if self._pending:  # several amendments in a row are folded together
+            fold = self._earlier.before(self._pending) or self._new_fold()
+            history = self._events[bisect_right(self._events, fold.seq, key=lambda e: e.seq) :]
+            amendments = Amendments(self._final, self._events[-1].seq)
+            passed = fold.take_retaining(history, self._decisions, amendments)
+            self._earlier.replace(self._pending, passed)
+            self._fold, self._pending = fold, 0
+        return self._fold
+
+    def take_decision(self, d: Decided, *, draw: bool = False) -> Probabilities | None:
         """Fold a decision; return P(b | past, x) of every action b, or None if it is unknown.
 
         Raise `ModelMismatch` if the probability of the action differs from the log. With `draw`,
         draw the action again, and raise `ModelMismatch` also if it differs.
         """
-        probabilities = None if d.p is None else self.fold.driver.probabilities(d.x)
-        self.fold.require_probability(d, probabilities)
-        self.fold.take([d], self._decisions, check_from=d.seq if draw else d.seq + 1)
+        fold = self.fold
+        probabilities = None if d.p is None else fold.probabilities(d.x, d.among)
+        fold.require_probability(d, probabilities)
+        self._take(d, check_from=d.seq if draw else d.seq + 1)
         return probabilities
 
     def take(self, event: Event) -> None:
         """Fold an event without comparing probabilities."""
-        self.fold.take([event], self._decisions)
+        if isinstance(event, Corrected | Withdrawn):
+            first = self._first[event.seq] = self._first.get(event.n, event.n)
+            self._final[first] = event
+            self._pending = min(self._pending or first, first)
+            self._events.append(event)
+        else:
+            self._take(event)
+
+    def _take(self, event: Event, check_from: float = math.inf) -> None:
+        fold = self.fold
+        if self._earlier.is_due(fold.seq):
+            self._earlier.add(fold.copy())
+        fold.take([event], self._decisions, check_from, Amendments(self._final, 0))
+        self._events.append(event)
 
 
 def replay(events: EventSource, model: Any = None, *, draw: bool = True) -> Replay:

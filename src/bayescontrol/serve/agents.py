@@ -28,7 +28,7 @@ from bayescontrol.durable.committer import Request
 from bayescontrol.durable.events import Created, Decision, Event, read_events
 from bayescontrol.durable.log import LogStore
 from bayescontrol.durable.models import KINDS, Model, as_logged
-from bayescontrol.durable.turn import Act, Observe
+from bayescontrol.durable.requests import Act, Observe
 from bayescontrol.seeding import Stream
 from bayescontrol.serve.access import Limits
 from bayescontrol.serve.bodies import requested_model

@@ -30,7 +30,7 @@ from bayescontrol.durable.driver import posterior_summary
 from bayescontrol.durable.events import Decision, Observed
 from bayescontrol.durable.models import KINDS
 from bayescontrol.durable.plain import as_plain
-from bayescontrol.durable.turn import Act, Observe
+from bayescontrol.durable.requests import Act, Observe
 from bayescontrol.errors import BadSituation, BayesControlError
 from bayescontrol.protocols import PosteriorMeasure
 from bayescontrol.serve.decision_ids import agent_tag, encode_id

@@ -1,0 +1,250 @@
+"""The configuration of a durable agent: what limits its decisions and their feedback.
+
+    holdout       with this probability a decision ignores the belief: it takes the `control` arm,
+                  or any eligible arm with equal probability
+    eligibility   each mode chooses among the eligible arms: active ones, and those of `among`
+    shares        p_i = clip(c P_i, low_i, high_i), with c such that Σ_i p_i = 1
+
+in this order. With P the probabilities of the agent, Q those of the holdout and h its share,
+
+    P(a | past, x) = (1 - h) clip(c P)(a) + h clip(d Q)(a)
+
+is exact and logged. To draw from p with a mode, an action a ~ P is retained with probability
+min(1, p_a / P_a), and otherwise drawn again from (p - P)⁺ / Σ (p - P)⁺: then a ~ p.
+
+A mode maximises mean reward minus price; the belief stays about rewards.
+"""
+
+import math
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any, Final, NamedTuple, Self
+
+import msgspec
+import numpy as np
+
+from bayescontrol.bandits.totals import Totals
+from bayescontrol.durable.events import Probabilities
+from bayescontrol.durable.plain import as_stored, same_value, short_repr
+from bayescontrol.errors import BadEvidence, InvalidRequest
+from bayescontrol.seeding import Stream
+
+#: The price of an arm that is the mean of its reported costs.
+REPORTED: Final = "reported"
+#: Arms whose probability underflows are treated as if they had this one.
+_TINY: Final = 1e-300
+#: The sums of shares may differ from 1 by this much.
+_ROUNDING: Final = 1e-9
+
+
+class Configuration(msgspec.Struct, frozen=True, kw_only=True):
+    """What limits the decisions of an agent and their feedback; nothing by default.
+
+    An event in the log makes it valid for later decisions, see `DurableAgent.configure`.
+
+    >>> Configuration(holdout=0.05, shares={"red": (0.1, 1.0)}, prices={"blue": 0.02})
+    Configuration(holdout=0.05, shares={'red': (0.1, 1.0)}, prices={'blue': 0.02})
+    >>> Configuration(shares={"red": (0.6, 1.0), "blue": (0.6, 1.0)})
+    Traceback (most recent call last):
+    bayescontrol.errors.InvalidRequest: shares: the minimum shares sum to 1.2: give at most 1
+    """
+
+    #: The share of decisions that ignore the belief, and what they do: one arm, or any arm (None).
+    holdout: float = 0.0
+    control: Any = None
+    #: The minimum and the maximum probability of an arm at every decision.
+    shares: Mapping[Any, tuple[float, float]] = msgspec.field(default_factory=dict)
+    #: The price of an arm in units of reward, or "reported": the mean of its reported costs.
+    prices: Mapping[Any, float | str] = msgspec.field(default_factory=dict)
+    #: Seconds after which a decision without an observation gets the `default`.
+    window: float | None = None
+    default: Any = None
+    #: The least and the greatest valid reward.
+    reward_range: tuple[float, float] | None = None
+
+    def __post_init__(self) -> None:
+        _require_number("holdout", self.holdout, 0.0, 1.0)
+        low_sum = 0.0
+        for arm, bounds in self.shares.items():
+            low, high = _require_pair(f"shares[{arm!r}]", bounds, "(minimum, maximum)")
+            _require_number(f"shares[{arm!r}] minimum", low, 0.0, 1.0)
+            _require_number(f"shares[{arm!r}] maximum", high, low, 1.0)
+            low_sum += low
+        if low_sum > 1.0 + _ROUNDING:
+            raise InvalidRequest(f"shares: the minimum shares sum to {low_sum:.6g}: give at most 1")
+        for arm, price in self.prices.items():
+            if price != REPORTED:
+                _require_number(f"prices[{arm!r}]", price, -math.inf, math.inf, 'or "reported"')
+        if self.window is not None:
+            _require_number("window", self.window, 0.0, math.inf, "of seconds")
+        if (self.window is None) != (self.default is None):
+            raise InvalidRequest(
+                f"window={self.window!r}, default={short_repr(self.default)}: give both, the "
+                "seconds to wait and the observation to record then, or neither"
+            )
+        if self.reward_range is not None:
+            low, high = _require_pair("reward_range", self.reward_range, "(least, greatest)")
+            _require_number("reward_range[0]", low, -math.inf, math.inf)
+            _require_number("reward_range[1]", high, low, math.inf)
+            if self.default is not None:
+                self.require_in_range(self.default, "default")
+
+    @classmethod
+    def from_settings(cls, settings: Mapping[str, Any]) -> Self:
+        """Return the configuration with these settings; raise `InvalidRequest` for unknown ones.
+
+        >>> Configuration.from_settings({"windw": 60})
+        Traceback (most recent call last):
+        bayescontrol.errors.InvalidRequest: 'windw' is no setting of a configuration: use holdout...
+        """
+        for name in settings:
+            if name not in cls.__struct_fields__:
+                raise InvalidRequest(
+                    f"{name!r} is no setting of a configuration: use "
+                    f"{', '.join(cls.__struct_fields__)}"
+                )
+        given = dict(settings)
+        for name in ("shares", "prices"):
+            if not isinstance(given.get(name, {}), Mapping):
+                raise InvalidRequest(f"{name}={short_repr(given[name])}: give a mapping from arms")
+        if isinstance(given.get("shares"), Mapping):
+            given["shares"] = {
+                a: tuple(v) if isinstance(v, list) else v for a, v in given["shares"].items()
+            }
+        if isinstance(given.get("reward_range"), list):
+            given["reward_range"] = tuple(given["reward_range"])
+        return cls(**given)
+
+    def settings(self) -> dict[str, Any]:
+        """Return the settings that differ from the defaults, as plain values."""
+        plain = {name: getattr(self, name) for name in self.__struct_fields__}
+        empty = Configuration()
+        given = {n: v for n, v in plain.items() if not same_value(v, getattr(empty, n))}
+        stored: dict[str, Any] = as_stored(given, "the configuration")
+        return stored
+
+    def __repr__(self) -> str:
+        shown = ", ".join(f"{name}={value!r}" for name, value in self.settings().items())
+        return f"Configuration({shown})"
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether decisions follow the agent alone: no holdout and no shares."""
+        return not self.holdout and not self.shares
+
+    def require_in_range(self, o: Any, what: str) -> None:
+        """Raise `BadEvidence` if the reward of an observation is outside `reward_range`."""
+        if self.reward_range is None:
+            return
+        low, high = self.reward_range
+        for r in _extreme_rewards(o):
+            if not (isinstance(r, int | float) and low <= r <= high):
+                raise BadEvidence(
+                    f"{what} {short_repr(o)}: its reward must be a number from {low:g} to "
+                    f"{high:g}, the declared range"
+                )
+
+    def require_arms(self, arms: Sequence[Any]) -> None:
+        """Raise `InvalidRequest` if a setting names an arm that is not one of these."""
+        named = [("shares", a) for a in self.shares] + [("prices", a) for a in self.prices]
+        named += [] if self.control is None else [("control", self.control)]
+        for setting, arm in named:
+            if arm not in arms:
+                raise InvalidRequest(
+                    f"{setting}: there is no arm {arm!r}, the agent has {short_repr(list(arms))}"
+                )
+
+
+def _require_pair(what: str, value: Any, expected: str) -> tuple[Any, Any]:
+    """Return a pair; raise `InvalidRequest` if the value is not one."""
+    if not (isinstance(value, tuple | list) and len(value) == 2):
+        raise InvalidRequest(f"{what}={short_repr(value)}: give {expected}")
+    return value[0], value[1]
+
+
+def _require_number(what: str, value: Any, low: float, high: float, hint: str = "") -> None:
+    """Raise `InvalidRequest` unless the value is a finite number from `low` to `high`."""
+    valid = isinstance(value, int | float) and not isinstance(value, bool)
+    if not (valid and math.isfinite(value) and low <= value <= high):
+        expected = f"from {low:g} to {high:g}" if math.isfinite(high) else ""
+        if not math.isfinite(high) and math.isfinite(low):
+            expected = f"from {low:g} up"
+        words = " ".join(filter(None, ["a number", expected, hint]))
+        raise InvalidRequest(f"{what}={short_repr(value)}: expected {words}")
+
+
+def _extreme_rewards(o: Any) -> list[Any]:
+    """Return the reward of an observation; of totals, values that are in range if all can be."""
+    if isinstance(o, Totals):
+        return [o.total / o.n] if o.n else []
+    return [o[0] if isinstance(o, tuple | list) and o else o]
+
+
+# -- shares ----------------------------------------------------------------------------------------
+
+
+def limited(P: Probabilities, shares: Mapping[Any, tuple[float, float]]) -> dict[Any, float]:
+    """Return p_i = clip(c P_i, low_i, high_i), with c such that Σ_i p_i = 1.
+
+    Raise `InvalidRequest` if the bounds of these arms do not permit that. Σ_i clip(c P_i) is
+    piecewise linear in c, with corners where c P_i is a bound.
+
+    >>> limited({"red": 0.9, "blue": 0.1}, {"blue": (0.2, 1.0)})
+    {'red': 0.8, 'blue': 0.2}
+    """
+    given = [shares.get(a, (0.0, 1.0)) for a in P]
+    low, high = np.array(given, np.float64).T
+    least, most = float(low.sum()), float(high.sum())
+    if least > 1.0 + _ROUNDING or most < 1.0 - _ROUNDING:
+        raise InvalidRequest(
+            f"the shares of the eligible arms {short_repr(list(P))} permit probabilities that sum "
+            f"to {least:.6g} at least and {most:.6g} at most: they must include 1"
+        )
+    q = np.maximum(np.array(list(P.values())), _TINY)
+    corners = np.unique(np.concatenate([low / q, high / q]))
+    sums = np.clip(np.outer(corners, q), low, high).sum(1)
+    k = int(np.searchsorted(sums, 1.0))  # the first corner at which the sum is at least 1
+    if k == 0 or k == len(corners):
+        c = corners[min(k, len(corners) - 1)]
+    else:
+        step = (1.0 - sums[k - 1]) / (sums[k] - sums[k - 1])
+        c = corners[k - 1] + step * (corners[k] - corners[k - 1])
+    p = np.clip(c * q, low, high)
+    return dict(zip(P, _with_sum_one(p, low, high).tolist(), strict=True))
+
+
+def _with_sum_one(p: Any, low: Any, high: Any) -> Any:
+    """Correct the rounding of a sum within the bounds."""
+    room = np.where(p.sum() < 1.0, high - p, p - low)
+    total = room.sum()
+    return p if total <= 0.0 else p + (1.0 - p.sum()) * room / total
+
+
+class Restriction(NamedTuple):
+    """What a single decision restricts: the eligible arms (None: all) and the prices, by arm."""
+
+    among: tuple[Hashable, ...] | None
+    prices: tuple[tuple[Hashable, float], ...]
+
+
+def draw_from(p: Mapping[Any, float], u: float) -> Any:
+    """Return the arm at quantile u of these probabilities.
+
+    >>> draw_from({"red": 0.25, "blue": 0.75}, 0.3)
+    'blue'
+    """
+    total, last = 0.0, None
+    for a, p_a in p.items():
+        if p_a > 0.0:
+            total, last = total + p_a, a
+            if u < total:
+                return a
+    return last
+
+
+def redrawn(a: Any, P: Probabilities, p: Mapping[Any, float], rng: Stream) -> Any:
+    """Return an action from p, given a ~ P: a itself, or one that p favours more than P does."""
+    if rng.random() * P[a] <= p[a]:
+        return a
+    surplus = {b: max(p[b] - P[b], 0.0) for b in p}
+    total = math.fsum(surplus.values())
+    return draw_from(surplus, rng.random() * total)
