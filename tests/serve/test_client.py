@@ -135,7 +135,7 @@ def hang_up(handler: Scripted) -> None:
 
 DECISION = (
     b'{"id":"2","action":"red","probability":0.5,"probabilities":null,"situation":null,'
-    b'"basis":1,"time":0.5}'
+    b'"basis":1,"time":0.5,"session":null,"holdout":false}'
 )
 
 

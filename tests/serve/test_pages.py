@@ -62,6 +62,7 @@ def test_pages_have_every_decision_once_with_its_observation(
         assert (one["answered"], one["observation"]) == (known["answered"], known["observation"])
         assert (one["observed_at"] is not None) == one["answered"]
     assert sum(one["answered"] for one in records) == 6
+    assert not any(one["is_default"] for one in records)
 
 
 def ids(shop: RemoteAgent) -> list[str]:

@@ -208,13 +208,16 @@ class Log(ABC):
     @abstractmethod
     def _select(
         self,
-        query: Literal["rows", "amendments", "n", "key", "session", "snapshots", "snapshot"],
+        query: Literal[
+            "rows", "amendments", "kinds", "n", "key", "session", "snapshots", "snapshot"
+        ],
         *values: Any,
     ) -> Any:
         """Query this log.
 
-        Return rows, or amendments only, by their first and last seq; rows by n or by key; the last
-        row of a session; the seqs of the snapshots; or one snapshot by seq.
+        Return rows, amendments only, or the number of rows of each kind, by their first and last
+        seq; rows by n or by key; the last row of a session; the seqs of the snapshots; or one
+        snapshot by seq.
         """
 
     def read(self, start: int = 1, stop: int | None = None) -> Iterator[Row]:
@@ -236,6 +239,11 @@ class Log(ABC):
         """Return the rows start … stop that correct or withdraw an observation."""
         self._require_open()
         return [Row._make(row) for row in self._select("amendments", start, stop)]
+
+    def count_kinds(self, start: int, stop: int) -> dict[str, int]:
+        """Return how many of the rows start … stop there are of each kind."""
+        self._require_open()
+        return {str(kind): int(count) for kind, count in self._select("kinds", start, stop)}
 
     def find_answer(self, n: int) -> Row | None:
         """Return the row that answers or amends event n, if there is one."""

@@ -31,10 +31,10 @@ from bayescontrol.durable.models import KINDS, Model, as_logged
 from bayescontrol.durable.requests import Act, Observe
 from bayescontrol.seeding import Stream
 from bayescontrol.serve.access import Limits
-from bayescontrol.serve.bodies import requested_model
 from bayescontrol.serve.decision_ids import agent_tag, decode_id, with_ids
 from bayescontrol.serve.http_errors import Refused, UnknownAgent, as_refusal, kind_of
 from bayescontrol.serve.monitor import Metrics, Monitor
+from bayescontrol.serve.requested_models import requested_model
 
 T = TypeVar("T")
 _logger = logging.getLogger("bayescontrol.serve")
@@ -57,7 +57,7 @@ _STORE_TIMEOUT: Final = 3.0
 #: Seconds after a failed write, or a failed test write, before the next test write.
 _RETRY_WRITE: Final = 5.0
 #: Requests that are committed together, and the future that is done when they are handled.
-_Waiting: TypeAlias = tuple[Sequence[Act | Observe], "asyncio.Future[None]"]
+_Waiting: TypeAlias = tuple[Sequence[Request], "asyncio.Future[None]"]
 _Batches: TypeAlias = dict["ServedAgent", list[_Waiting]]
 
 
@@ -190,15 +190,18 @@ class ServedAgent:
         self._replays = 0
         self._probabilities: dict[str, Mapping[Any, float]] = {}  # by number of the decision
 
-    async def act(self, x: Any, key: str | None) -> Decision:
+    async def act(
+        self, x: Any, key: str | None, among: Sequence[Any] | None = None,
+        session: str | None = None,
+    ) -> Decision:  # fmt: skip
         """See `DurableAgent.act`.
 
         A request with a known key returns the logged decision, without `probabilities`. Clients of
         a busy server often repeat a request soon, so those of recent decisions with a key are
         cached; others are computed again from the log.
         """
-        decision: Decision = await self._handle(Act(x, key))
-        if key is None or decision.probability is None:  # None: P(a) is not known exactly
+        decision: Decision = await self.handle(Act(x, key, among, session))
+        if (key is None and session is None) or decision.probability is None:  # not known exactly
             return decision
         probabilities = decision.probabilities or self._probabilities.get(decision.id)
         if probabilities is None:
@@ -209,11 +212,11 @@ class ServedAgent:
                 del self._probabilities[next(iter(self._probabilities))]
         return replace(decision, probabilities=probabilities)
 
-    async def observe(self, id: str, o: Any) -> bool:
+    async def observe(self, id: str, o: Any, cost: float | None = None) -> bool:
         """See `DurableAgent.observe`; `id` is the id over HTTP."""
-        return bool(await self._handle(Observe(self.number(id), o)))
+        return bool(await self.handle(Observe(self.number(id), o, cost)))
 
-    async def handle_batch(self, requests: Sequence[Act | Observe]) -> list[Any]:
+    async def handle_batch(self, requests: Sequence[Request]) -> list[Any]:
         """Handle the requests in one commit; return the result of each, or its error."""
         await self._put(requests)
         return [self._outcome(request) for request in requests]
@@ -259,7 +262,7 @@ class ServedAgent:
 
     # -- commits ---------------------------------------------------------------------------------
 
-    async def _handle(self, request: Act | Observe) -> Any:
+    async def handle(self, request: Request) -> Any:
         """Return the result of a request after the next commit, or raise its error."""
         await self._put((request,))
         outcome = self._outcome(request)
@@ -267,7 +270,7 @@ class ServedAgent:
             raise outcome
         return outcome
 
-    def _put(self, requests: Sequence[Act | Observe]) -> "asyncio.Future[None]":
+    def _put(self, requests: Sequence[Request]) -> "asyncio.Future[None]":
         """Add requests to the next commit; raise `Refused` if too many wait or it is closing."""
         if self._closing:
             why = "the server accepts no more requests"
@@ -309,7 +312,7 @@ class ServedAgent:
                 future.set_result(None)
         self._schedule()
 
-    def _outcome(self, request: Act | Observe) -> Any:
+    def _outcome(self, request: Request) -> Any:
         """Return the result of a request that was in a commit, or its error."""
         if request.error is not None:
             error = as_refusal(request.error) if request.rejected_by_agent else request.error

@@ -16,7 +16,7 @@ import socket
 import time
 import uuid
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, suppress
 from functools import partial
 from typing import Any, Final, NamedTuple
@@ -25,12 +25,15 @@ from urllib.parse import quote, urlencode, urlsplit
 import msgspec
 
 from bayescontrol._support.files import close_on_error
+from bayescontrol.bandits.totals import Totals
+from bayescontrol.durable.configuration import Configuration
 from bayescontrol.durable.events import Decision, Event, from_line
 from bayescontrol.durable.models import as_model
 from bayescontrol.durable.plain import as_plain, from_plain
 from bayescontrol.errors import BayesControlError
 from bayescontrol.serve import http_errors
 from bayescontrol.serve.access import require_sendable
+from bayescontrol.serve.bodies import ConfigurationBody
 from bayescontrol.serve.values import read_situation
 
 #: Statuses after which a request is repeated: too slow, too many requests, overloaded.
@@ -258,15 +261,18 @@ class RemoteAgent:
         self._client, self.name = client, name
         self._path = f"/v1/agents/{quote(name, safe='')}"
 
-    def act(self, x: Any = None, *, key: str | None = None) -> Decision:
+    def act(
+        self, x: Any = None, *, key: str | None = None, among: Sequence[Any] | None = None,
+        session: str | None = None,
+    ) -> Decision:  # fmt: skip
         """See `DurableAgent.act`. Without a `key`, the client generates one for its retries."""
-        body = _act_entry(x, key)
+        body = _act_entry(x, key, among, session)
         headers = {"Idempotency-Key": body.pop("key")}
         return _decision(self._client.call("POST", f"{self._path}/act", body, headers))
 
-    def observe(self, id: str | Decision, o: Any) -> bool:
+    def observe(self, id: str | Decision, o: Any, *, cost: float | None = None) -> bool:
         """See `DurableAgent.observe`. Returns True if the observation is new, else False."""
-        body = _observe_entry(id, o)
+        body = _observe_entry(id, o, cost)
         return bool(self._client.call("POST", f"{self._path}/observe", body)["learned"])
 
     def act_batch(
@@ -278,8 +284,9 @@ class RemoteAgent:
         call is its decision, or the error that `act` would raise. With `probabilities`, decisions
         have the probabilities of all actions.
         """
-        body = {"decisions": [_act_entry(**c) for c in calls], "probabilities": probabilities}
-        results = self._client.call("POST", f"{self._path}/act/batch", body)["results"]
+        path = f"{self._path}/act/batch" + ("?probabilities=true" if probabilities else "")
+        body = {"decisions": [_act_entry(**call) for call in calls]}
+        results = self._client.call("POST", path, body)["results"]
         return [_decision(r["decision"]) if "decision" in r else _batch_error(r) for r in results]
 
     def observe_batch(self, calls: Iterable[Mapping[str, Any]]) -> list[bool | Exception]:
@@ -291,6 +298,62 @@ class RemoteAgent:
         body = {"observations": [_observe_entry(**call) for call in calls]}
         results = self._client.call("POST", f"{self._path}/observe/batch", body)["results"]
         return [r["learned"] if "learned" in r else _batch_error(r) for r in results]
+
+    def observe_totals(self, arm: Any, totals: Totals, x: Any = None, *, key: str) -> bool:
+        """See `DurableAgent.observe_totals`."""
+        names = ("n", "total", "squares")
+        body = {"arm": as_plain(arm, "the arm"), "situation": as_plain(x, "the situation")}
+        body |= dict(zip(names, totals, strict=True))
+        headers = {"Idempotency-Key": _require_key(key)}
+        return bool(self._client.call("POST", f"{self._path}/totals", body, headers)["learned"])
+
+    def withdraw(self, id: str | Decision) -> bool:
+        """See `DurableAgent.withdraw`."""
+        body = {"id": _id(id)}
+        return bool(self._client.call("POST", f"{self._path}/withdraw", body)["withdrawn"])
+
+    def add_arm(self, arm: Any, prior: Any = None) -> int:
+        """See `DurableAgent.add_arm`."""
+        return self._change_arm(arm, "add", prior)
+
+    def pause_arm(self, arm: Any) -> int:
+        """See `DurableAgent.pause_arm`."""
+        return self._change_arm(arm, "pause")
+
+    def resume_arm(self, arm: Any) -> int:
+        """See `DurableAgent.resume_arm`."""
+        return self._change_arm(arm, "resume")
+
+    def retire_arm(self, arm: Any) -> int:
+        """See `DurableAgent.retire_arm`."""
+        return self._change_arm(arm, "retire")
+
+    def _change_arm(self, arm: Any, change: str, prior: Any = None) -> int:
+        """Change an arm; return the number of the event."""
+        body = {"arm": as_plain(arm, "the arm"), "change": change}
+        body |= {"prior": as_plain(prior, "the prior")}
+        return int(self._client.call("POST", f"{self._path}/arms", body)["event"])
+
+    def arms(self) -> dict[Any, str]:
+        """Return the state of every arm: "active", "paused" or "retired"."""
+        found = self._client.call("GET", f"{self._path}/arms")["arms"]
+        return {from_plain(one["arm"]): one["state"] for one in found}
+
+    def prices(self) -> dict[Any, float]:
+        """Return the current price of every arm that has one."""
+        found = self._client.call("GET", f"{self._path}/arms")["arms"]
+        return {from_plain(one["arm"]): one["price"] for one in found if one["price"] is not None}
+
+    @property
+    def configuration(self) -> Configuration:
+        """The configuration of the next decision, which is read from the server."""
+        plain = self._client.call("GET", f"{self._path}/configuration")
+        return msgspec.convert(plain, ConfigurationBody).configuration()
+
+    def configure(self, configuration: Configuration) -> int:
+        """Replace the configuration, from the next decision on; return the number of the event."""
+        body = ConfigurationBody.of(configuration)
+        return int(self._client.call("PUT", f"{self._path}/configuration", body)["event"])
 
     def info(self) -> dict[str, Any]:
         """Return the model and settings of the agent, and the size of its log."""
@@ -317,7 +380,7 @@ class RemoteAgent:
     def decisions(self, start: int = 1) -> Iterator[dict[str, Any]]:
         """Yield the decisions from event `start` on, oldest first, with their observations.
 
-        Each is a dict with `decision`, `answered`, `observation` and `observed_at`.
+        Each is a dict with `decision`, `answered`, `observation`, `observed_at` and `is_default`.
         """
         following: int | None = start
         while following is not None:
@@ -346,20 +409,32 @@ def _id(id: str | Decision) -> str:
     return str(id.id if isinstance(id, Decision) else id)
 
 
-def _act_entry(x: Any = None, key: str | None = None) -> dict[str, Any]:
-    """Return the body of an act; raise `InvalidKey` if the key is invalid."""
-    sent_key: Any = uuid.uuid4().hex if key is None else key
-    if not (isinstance(sent_key, str) and re.fullmatch(r"[!-~]{1,200}", sent_key)):
+def _require_key(key: Any) -> str:
+    """Return a key that a header can hold, or raise `InvalidKey`."""
+    if not (isinstance(key, str) and re.fullmatch(r"[!-~]{1,200}", key)):
         # The key is not shown: a caller may have passed the token instead.
         raise http_errors.InvalidKey(
             "the key is invalid: give a string of 1 to 200 visible ASCII characters"
         )
-    return {"situation": as_plain(x, "the situation"), "key": sent_key}
+    return key
 
 
-def _observe_entry(id: str | Decision, o: Any) -> dict[str, Any]:
+def _act_entry(
+    x: Any = None, key: str | None = None, among: Sequence[Any] | None = None,
+    session: str | None = None,
+) -> dict[str, Any]:  # fmt: skip
+    """Return the body of an act, with a key; raise `InvalidKey` if the key is invalid."""
+    sent_key = uuid.uuid4().hex if key is None else _require_key(key)
+    body: dict[str, Any] = {"situation": as_plain(x, "the situation"), "key": sent_key}
+    if among is not None:
+        body["among"] = [as_plain(arm, "an eligible arm") for arm in among]
+    return body if session is None else body | {"session": session}
+
+
+def _observe_entry(id: str | Decision, o: Any, cost: float | None = None) -> dict[str, Any]:
     """Return the body of an observe."""
-    return {"id": _id(id), "observation": as_plain(o, "the observation")}
+    body = {"id": _id(id), "observation": as_plain(o, "the observation")}
+    return body if cost is None else body | {"cost": cost}
 
 
 def _decoded(plain: Mapping[str, Any]) -> dict[str, Any]:
@@ -378,7 +453,8 @@ def _decision(plain: Mapping[str, Any]) -> Decision:
     return Decision(
         id=plain["id"], action=from_plain(plain["action"]), probability=plain["probability"],
         situation=read_situation(plain["situation"]), basis=plain["basis"], time=plain["time"],
-        probabilities=_probabilities(plain["probabilities"]),
+        probabilities=_probabilities(plain["probabilities"]), session=plain["session"],
+        holdout=plain["holdout"],
     )  # fmt: skip
 
 

@@ -143,6 +143,10 @@ ERROR_KINDS: Final[dict[str, ErrorKind]] = {
     "store-failed": ErrorKind(503, "The store failed", _RETRY, errors.StoreFailed),
     "head-moved": ErrorKind(503, "Another process wrote at the same time", _RETRY,
         errors.HeadMoved),
+    "unknown-arm": ErrorKind(422, "No such arm", "GET /v1/agents/{name}/arms lists the arms.",
+        errors.UnknownArm),
+    "invalid-request": ErrorKind(422, "The request does not fit the agent", _VALUE,
+        errors.InvalidRequest),
     "refused": ErrorKind(422, "The agent rejected the value", _VALUE, BayesControlError),
     "internal": ErrorKind(500, "The server failed", f"See the log of the server. {_RETRY}"),
 }  # fmt: skip

@@ -27,7 +27,7 @@ from bayescontrol._support.values import distinct_texts
 from bayescontrol.durable.agent import DurableAgent
 from bayescontrol.durable.committer import Request
 from bayescontrol.durable.driver import posterior_summary
-from bayescontrol.durable.events import Decision, Observed
+from bayescontrol.durable.events import Decision
 from bayescontrol.durable.models import KINDS
 from bayescontrol.durable.plain import as_plain
 from bayescontrol.durable.requests import Act, Observe
@@ -172,7 +172,7 @@ class Monitor:
         for request in requests:
             if isinstance(request, Act) and isinstance(request.result, Decision):
                 decided += self._count_decision(statistics, name, request.result)
-            else:
+            elif isinstance(request, Observe):
                 learned += request.result is True
         metrics = self._metrics
         metrics.child(metrics.batch_sizes, name).observe(len(requests))
@@ -242,12 +242,8 @@ class Monitor:
         """Return the numbers of one agent that the live page shows."""
         statistics, model = self._statistics_of(agent), agent.model.name
 
-        def read(rule: Any) -> tuple[int, int | None, dict[str, Any]]:
-            """Read everything at one event of the log."""
-            return agent.head, observation_count(rule), belief_state(agent, rule)
-
-        head, count, state = agent.ask(read)
-        decisions, observations = split_events(agent, head, count)
+        state = agent.ask(lambda rule: belief_state(agent, rule))
+        decisions, observations = decisions_and_answers(agent)
         surprises = list(statistics.surprises)
         return {
             "name": agent.name, "model": f"{model} {agent.model.version}",
@@ -317,31 +313,10 @@ def action_label(decision: Decision) -> str:
     return a if isinstance(a, str) else msgspec.json.encode(as_plain(a, "an action")).decode()
 
 
-def split_events(agent: DurableAgent, head: int, count: int | None) -> tuple[int, int]:
-    """Return the numbers of decisions and observations among the first `head` events of the log.
-
-    The first event is the creation. `count` is the number of observations; if it is None, they are
-    counted in the log.
-
-    >>> from bayescontrol import BernoulliBandit
-    >>> from bayescontrol.durable import open_agent
-    >>> with open_agent("sqlite:///:memory:", "shop", BernoulliBandit(["red"])) as shop:
-    ...     _ = shop.act(), shop.observe(shop.act(), 1)
-    ...     split_events(shop, shop.head, shop.ask(observation_count))
-    (2, 1)
-    """
-    if count is None:
-        count = sum(isinstance(event, Observed) for event in agent.log(1, head))
-    return head - 1 - count, count
-
-
-def observation_count(rule: Any) -> int | None:
-    """Return how many observations an agent has learned; None if its belief does not count them."""
-    alarm = getattr(rule, "alarm", None)
-    if alarm is not None:
-        return int(alarm.t)
-    count = getattr(getattr(rule, "belief", None), "count", None)
-    return None if count is None else int(count)
+def decisions_and_answers(agent: DurableAgent) -> tuple[int, int]:
+    """Return the numbers of decisions, and of those that were observed or got the default."""
+    counts = agent.counts()
+    return counts.get("decided", 0), counts.get("observed", 0) + counts.get("defaulted", 0)
 
 
 def posterior_rows(rule: Any, model: str = "") -> list[dict[str, Any]]:

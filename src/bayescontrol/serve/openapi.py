@@ -26,6 +26,7 @@ from bayescontrol.serve.agents import ServedAgent
 from bayescontrol.serve.http_errors import ProblemDetails
 from bayescontrol.serve.middleware import PUBLIC
 from bayescontrol.serve.page import digest, headers
+from bayescontrol.serve.requested_models import SCHEDULE, TEMPERATURE, required_settings
 from bayescontrol.serve.routes import ROUTES
 from bayescontrol.serve.routes.parameters import Agents, Name
 
@@ -126,8 +127,8 @@ def _complete(operation: dict[str, Any]) -> None:
     id_ = operation["operationId"]
     if id_ == "create":
         models = "\n\n".join(_model_text(family.model_kind) for family in KINDS.values())
-        schedule = _setting_text("schedule", bodies.SCHEDULE)
-        temperature = _setting_text("temperature", bodies.TEMPERATURE)
+        schedule = _setting_text("schedule", SCHEDULE)
+        temperature = _setting_text("temperature", TEMPERATURE)
         operation["description"] += "\n\n".join(["", _SETTINGS, schedule, temperature, models])
     if "requestBody" in operation:
         operation["requestBody"]["required"] = id_ != "act"
@@ -151,7 +152,7 @@ def _example(operation: str, kind: ModelKind) -> dict[str, Any]:
 
 def _model_text(kind: ModelKind) -> str:
     """Describe a model and its settings in Markdown."""
-    required = bodies.required_settings(kind.name)
+    required = required_settings(kind.name)
     settings = [_setting_text(s, doc, s in required) for s, doc in kind.settings.items()]
     lines = [*settings, "", f"An observation is {_escaped(kind.feedback)}."]
     return "\n".join([f"### {kind.name}", "", _escaped(kind.summary), "", *lines])

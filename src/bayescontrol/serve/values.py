@@ -14,7 +14,7 @@ from bayescontrol.durable.plain import as_plain, from_plain
 from bayescontrol.errors import BadEvidence, BadSituation, BayesControlError, DamagedLog
 
 #: The keys of objects that are notation.
-_TAGS: Final = frozenset({"tuple", "dict", "float", "int", "array"})
+_TAGS: Final = frozenset({"tuple", "dict", "float", "int", "array", "totals"})
 
 
 def value_of(plain: Any, what: str, error: type[BayesControlError] = BadEvidence) -> Any:

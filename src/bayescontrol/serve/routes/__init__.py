@@ -6,11 +6,14 @@ POST /v1/agents/{name}/act               act           GET  /v1/agents/{name}/de
 POST /v1/agents/{name}/act/batch                       GET  /v1/agents/{name}/decisions/{id}
 POST /v1/agents/{name}/observe           observe       GET  /v1/agents/{name}/decisions.csv
 POST /v1/agents/{name}/observe/batch                   GET  /v1/agents/{name}/log
+POST /v1/agents/{name}/totals            totals        GET  /v1/agents/{name}/arms
+POST /v1/agents/{name}/withdraw          withdraw      POST /v1/agents/{name}/arms
+GET  /v1/agents/{name}/configuration                   PUT  /v1/agents/{name}/configuration
 """
 
 from typing import Final
 
-from bayescontrol.serve.routes import agents, decisions, history, status
+from bayescontrol.serve.routes import agents, decisions, history, status, terms
 from bayescontrol.serve.routes.decisions import answer_directly as answer_directly
 
 ROUTES: Final = (
@@ -18,6 +21,8 @@ ROUTES: Final = (
     agents.posterior, agents.probabilities,
     decisions.act, decisions.act_batch, decisions.observe, decisions.observe_batch,
     decisions.explain,
+    terms.totals, terms.withdraw, terms.arms, terms.change_arm,
+    terms.configuration, terms.configure,
     history.decisions, history.decisions_csv, history.log,
     status.live, status.ready, status.metrics,
 )  # fmt: skip

@@ -13,7 +13,7 @@ from bayescontrol.durable.plain import as_plain
 from bayescontrol.serve import bodies
 from bayescontrol.serve.agents import ServedAgent
 from bayescontrol.serve.http_errors import Refused
-from bayescontrol.serve.monitor import observation_count, split_events
+from bayescontrol.serve.monitor import decisions_and_answers
 from bayescontrol.serve.routes.decisions import situation_of
 from bayescontrol.serve.routes.parameters import AGENT, QUERIES, READS, Agents, Name, errors
 
@@ -51,17 +51,16 @@ async def info(agents: Agents, name: Name) -> bodies.AgentInfo:
 
 
 async def _describe(served: ServedAgent) -> bodies.AgentInfo:
-    """Describe an agent; all its numbers are at the same event of its log."""
+    """Describe an agent."""
     schema = None if served.schema is None else served.schema.json_schema()
 
     def read(agent: DurableAgent) -> bodies.AgentInfo:
-        head, count = agent.ask(lambda rule: (agent.head, observation_count(rule)))
-        split, created = split_events(agent, head, count), agent.created
+        created, head = agent.created, agent.ask(lambda _: agent.head)
         settings = {k: as_plain(v, "a setting") for k, v in created.settings.items()}
         feedback = "any time" if agent.accepts_late_feedback else "in turn"
         return bodies.AgentInfo(
-            agent.name, created.model, created.version, settings, feedback, head, *split,
-            schema,
+            agent.name, created.model, created.version, settings, feedback, head,
+            *decisions_and_answers(agent), schema,
         )  # fmt: skip
 
     return await served.read(read)

@@ -4,14 +4,14 @@ import asyncio
 import re
 from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from functools import partial
-from typing import Any, Final, TypeVar
+from typing import Annotated, Any, Final, TypeVar
 
 import msgspec
 from litestar import get, post
-from litestar.params import JSONBody
+from litestar.params import JSONBody, QueryParameter
 
-from bayescontrol.durable.turn import Act, Observe
-from bayescontrol.errors import BadEvidence, StoreFailed
+from bayescontrol.durable.requests import Act, Observe
+from bayescontrol.errors import BadEvidence, InvalidRequest, StoreFailed
 from bayescontrol.serve import bodies, values
 from bayescontrol.serve.agents import ServedAgent, ServedAgents
 from bayescontrol.serve.http_errors import ProblemDetails, http_wording, kind_of, problem_of
@@ -28,8 +28,9 @@ async def act(
 ) -> bodies.DecisionInfo:
     """Draw the next action. The decision is on disk before the answer is sent."""
     agent = await agents.get(name)
-    x = None if data is None else await situation_of(agent, data.situation)
-    decision = await agent.act(x, key)
+    data = data or bodies.ActBody()
+    x = None if data.situation is None else await situation_of(agent, data.situation)
+    decision = await agent.act(x, key, _among(data), data.session)
     return bodies.DecisionInfo.of(decision, agent.tag, agent.schema, bodies.SharedLists())
 
 
@@ -40,7 +41,14 @@ async def observe(agents: Agents, name: Name, data: JSONBody[bodies.ObserveBody]
     o = await _in_thread_if_large(
         data.observation, partial(values.value_of, what="the observation", error=BadEvidence)
     )
-    return bodies.Learned(await agent.observe(data.id, o))
+    return bodies.Learned(await agent.observe(data.id, o, data.cost))
+
+
+def _among(data: bodies.ActBody) -> list[Any] | None:
+    """Decode the eligible arms."""
+    if data.among is None:
+        return None
+    return [values.value_of(arm, "an eligible arm", InvalidRequest) for arm in data.among]
 
 
 async def situation_of(agent: ServedAgent, plain: object) -> object:
@@ -68,7 +76,12 @@ async def explain(agents: Agents, name: Name, decision: Id) -> bodies.Explanatio
 
 @post(AGENT + "/act/batch", status_code=200, responses=WRITES)
 async def act_batch(
-    agents: Agents, name: Name, data: JSONBody[bodies.ActBatch]
+    agents: Agents,
+    name: Name,
+    data: JSONBody[bodies.ActBatch],
+    probabilities: Annotated[
+        bool, QueryParameter(description="Whether to list the probability of every action.")
+    ] = False,
 ) -> bodies.ActResults:
     """Draw up to 1,000 actions in one commit. Every entry succeeds or fails by itself.
 
@@ -79,10 +92,11 @@ async def act_batch(
     schema, tag = agent.schema, agent.tag
 
     def request_of(entry: bodies.ActEntry) -> Act:
-        return Act(values.situation_of(entry.situation, schema), entry.key)
+        x = values.situation_of(entry.situation, schema)
+        return Act(x, entry.key, _among(entry), entry.session)
 
     outcomes = await _handle_batch(agents, agent, data.decisions, request_of)
-    listed = bodies.SharedLists() if data.probabilities else None
+    listed = bodies.SharedLists() if probabilities else None
     return bodies.ActResults([
         bodies.ActResult(problem=found) if isinstance(found, ProblemDetails)
         else bodies.ActResult(bodies.DecisionInfo.of(found, tag, schema, listed))
@@ -101,9 +115,8 @@ async def observe_batch(
     agent = await agents.get(name)
 
     def request_of(entry: bodies.ObserveBody) -> Observe:
-        return Observe(
-            agent.number(entry.id), values.value_of(entry.observation, "the observation")
-        )
+        o = values.value_of(entry.observation, "the observation")
+        return Observe(agent.number(entry.id), o, entry.cost)
 
     outcomes = await _handle_batch(agents, agent, data.observations, request_of)
     return bodies.ObserveResults([
@@ -148,7 +161,7 @@ def _attempt(request_of: Callable[[E], Q], entry: E) -> Q | Exception:
 
 _AGENTS: Final = "/v1/agents/"
 #: The routes that need no Litestar: the function, the decoder of the body, and the most colons of a
-#: body in which no key can occur twice, because the decoder requires or allows each of them once.
+#: body in which no key can occur twice, because the decoder requires these keys.
 _DIRECT: Final[Mapping[str, tuple[Any, Callable[[bytes], Any], int]]] = {
     "act": (act.fn, msgspec.json.Decoder(bodies.ActBody | None).decode, 1),
     "observe": (observe.fn, msgspec.json.Decoder(bodies.ObserveBody).decode, 2),
@@ -171,11 +184,9 @@ async def answer_directly(
         return None
     function, decode, max_colons = _DIRECT[what]
     keys = [value for header, value in scope["headers"] if header == _KEY_HEADER]
-    if len(body) > LARGE or len(keys) > 1:
+    if len(body) > LARGE or len(keys) > 1 or scope.get("query_string"):
         return None
     if body.count(b":") > max_colons:
-        if what in ("act", "observe"):
-            return None
         require_valid_json(body)
     arguments = {}
     if keys and what == "act":

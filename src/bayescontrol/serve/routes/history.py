@@ -14,7 +14,8 @@ from litestar.params import QueryParameter
 from litestar.response import Stream
 
 from bayescontrol.durable.agent import DurableAgent
-from bayescontrol.durable.events import Decision, Event, Observed, to_line
+from bayescontrol.durable.decisions import Answer
+from bayescontrol.durable.events import Decision, Event, to_line
 from bayescontrol.durable.plain import as_plain
 from bayescontrol.serve import bodies
 from bayescontrol.serve.agents import ServedAgent
@@ -25,11 +26,12 @@ from bayescontrol.serve.values import plain_situation
 #: Events of a log, or rows of a table, that are read and sent at once.
 _BATCH: Final = 500
 _COLUMNS: Final = (
-    "id", "time", "action", "probability", "situation", "observation", "observed at"
+    "id", "time", "action", "probability", "situation", "observation", "observed at", "default",
+    "session", "holdout",
 )  # fmt: skip
 #: A spreadsheet takes text that begins with one of these for a formula.
 _FORMULA: Final = ("=", "+", "-", "@")
-_Row = tuple[Decision, Observed | None]
+_Row = tuple[Decision, Answer | None]
 
 
 @get(AGENT + "/decisions", responses=READS)
@@ -106,14 +108,16 @@ def _csv(rows: Any) -> bytes:
     return text.getvalue().encode()
 
 
-def _cells(decision: Decision, observed: Observed | None, agent: ServedAgent) -> list[str]:
+def _cells(decision: Decision, answer: Answer | None, agent: ServedAgent) -> list[str]:
     """Return the cells of a decision, in the order of `_COLUMNS`."""
-    p, x = decision.probability, decision.situation
+    p, x, answered = decision.probability, decision.situation, ("", "", "")
+    if answer is not None:
+        answered = _cell(answer.o), _date(answer.last.time), _json(answer.is_default)
     return [
         encode_id(agent.tag, decision.id), _date(decision.time), _cell(decision.action),
         "" if p is None else repr(p), "" if x is None else _json(plain_situation(x, agent.schema)),
-        "" if observed is None else _cell(observed.o),
-        "" if observed is None else _date(observed.time),
+        *answered, "" if decision.session is None else _cell(decision.session),
+        _json(decision.holdout),
     ]  # fmt: skip
 
 
