@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from inspect import signature
 
 import pytest
-from tests.serve.raw import ask, memory
+from tests.serve.raw import Raw, ask, memory
 
 from bayescontrol import LinearBandit
 from bayescontrol.durable.models import KINDS
@@ -26,7 +26,7 @@ def test_the_example_of_a_model_creates_an_agent_that_acts_and_learns(url: str, 
     text = paths["/v1/agents"]["post"]["description"].partition(f"### {name}\n")[2]
     explained = re.findall(r"^- `(\w+)`", text.partition("### ")[0], re.MULTILINE)
     assert explained == list(kind.settings) == storable
-    answers = []
+    answers: list[Raw] = []
     for path in ("/v1/agents", "/v1/agents/{name}/act", "/v1/agents/{name}/observe"):
         examples = paths[path]["post"]["requestBody"]["content"]["application/json"]["examples"]
         path = path.replace("{name}", f"my-{name}")

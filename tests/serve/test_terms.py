@@ -63,7 +63,11 @@ def test_a_remote_agent_has_the_terms_of_a_local_one(shop: RemoteAgent) -> None:
 
 def test_entries_of_a_batch_have_sessions_arms_and_costs(shop: RemoteAgent) -> None:
     shop.configure(Configuration(prices={"red": "reported"}))
-    calls = [{"among": ["red"], "session": "v"}, {"session": "v"}, {"among": ["pink"]}]
+    calls: list[dict[str, Any]] = [
+        {"among": ["red"], "session": "v"},
+        {"session": "v"},
+        {"among": ["pink"]},
+    ]
     first, again, wrong = shop.act_batch(calls)
     assert first == again
     assert isinstance(wrong, errors.UnknownArm)

@@ -72,7 +72,10 @@ def openapi_document(needs_token: bool = False) -> dict[str, Any]:
     structs = [
         value
         for name, value in vars(bodies).items()
-        if isinstance(value, type) and issubclass(value, msgspec.Struct) and name[0] != "_"
+        if getattr(value, "__module__", "") == bodies.__name__
+        and isinstance(value, type)
+        and issubclass(value, msgspec.Struct)
+        and name[0] != "_"
     ]
     _, components = msgspec.json.schema_components(
         [*structs, ProblemDetails], ref_template=_REF + "{name}"
