@@ -15,7 +15,7 @@ from msgspec import Meta
 
 from bayescontrol.bandits import Schema
 from bayescontrol.durable.agent import Explanation
-from bayescontrol.durable.configuration import Configuration
+from bayescontrol.durable.configuration import REPORTED, Configuration
 from bayescontrol.durable.decisions import Answer
 from bayescontrol.durable.events import Decision
 from bayescontrol.durable.plain import as_plain
@@ -45,13 +45,20 @@ _Id: TypeAlias = Annotated[
 ]
 
 
-#: A JSON number. The agent checks it: Litestar would convert strings to numbers.
+#: JSON numbers. Their type is checked by `_require_numbers`: Litestar would convert strings.
 _Number: TypeAlias = Annotated[Any, Meta(extra_json_schema={"type": "number"})]
 _NumberOrNull: TypeAlias = Annotated[Any, Meta(extra_json_schema={"type": ["number", "null"]})]
 
 
 class _RequestBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The body of a request; unknown fields are errors."""
+
+
+def _require_numbers(**values: Any) -> None:
+    """Raise ValueError for a value that is no number; msgspec reports it like a wrong type."""
+    for name, v in values.items():
+        if type(v) not in (int, float):
+            raise ValueError(f"{name}: expected a number, got {str(v)[:80]!r}")
 
 
 class CreateBody(_RequestBody, frozen=True):
@@ -82,6 +89,10 @@ class ObserveBody(_RequestBody, frozen=True):
     observation: Value
     #: What the decision has cost, for arms whose price is "reported".
     cost: _NumberOrNull = None
+
+    def __post_init__(self) -> None:
+        if self.cost is not None:
+            _require_numbers(cost=self.cost)
 
 
 class ActEntry(ActBody, frozen=True):
@@ -326,6 +337,12 @@ class TotalsBody(_RequestBody, frozen=True):
     squares: _NumberOrNull = None
     situation: Value = None
 
+    def __post_init__(self) -> None:
+        squares = 0 if self.squares is None else self.squares
+        _require_numbers(n=self.n, total=self.total, squares=squares)
+        if self.n < 0 or self.n % 1 != 0:
+            raise ValueError(f"n: expected the number of rewards, got {self.n!r}")
+
 
 class WithdrawBody(_RequestBody, frozen=True):
     """A decision whose observation was wrong."""
@@ -375,12 +392,21 @@ class Share(_RequestBody, frozen=True):
     low: _Number = 0.0
     high: _Number = 1.0
 
+    def __post_init__(self) -> None:
+        _require_numbers(low=self.low, high=self.high)
+
 
 class Price(_RequestBody, frozen=True):
     """The price of an arm in units of reward, or "reported": the mean of its reported costs."""
 
     arm: Value
-    price: Annotated[Any, Meta(extra_json_schema={"type": ["number", "string"]})]
+    price: Annotated[
+        Any, Meta(extra_json_schema={"anyOf": [{"type": "number"}, {"const": REPORTED}]})
+    ]
+
+    def __post_init__(self) -> None:
+        if self.price != REPORTED:
+            _require_numbers(price=self.price)
 
 
 class ConfigurationBody(_RequestBody, frozen=True):
@@ -399,7 +425,12 @@ class ConfigurationBody(_RequestBody, frozen=True):
     window: _NumberOrNull = None
     default: Value = None
     #: The least and the greatest valid reward.
-    reward_range: list[_Number] | None = None
+    reward_range: Annotated[list[_Number], Meta(min_length=2, max_length=2)] | None = None
+
+    def __post_init__(self) -> None:
+        low, high = self.reward_range or (0, 0)
+        window = 0 if self.window is None else self.window
+        _require_numbers(holdout=self.holdout, window=window, least=low, greatest=high)
 
     @classmethod
     def of(cls, c: Configuration) -> "ConfigurationBody":

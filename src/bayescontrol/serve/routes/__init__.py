@@ -17,7 +17,7 @@ from bayescontrol.serve.routes import agents, decisions, history, status, terms
 from bayescontrol.serve.routes.decisions import answer_directly as answer_directly
 
 ROUTES: Final = (
-    agents.methods, agents.list_, agents.create, agents.info,
+    agents.methods, agents.methods_of_configuration, agents.list_, agents.create, agents.info,
     agents.posterior, agents.probabilities,
     decisions.act, decisions.act_batch, decisions.observe, decisions.observe_batch,
     decisions.explain,

@@ -93,7 +93,15 @@ async def probabilities(
     return bodies.Probabilities(None if found is None else bodies.probability_list(found))
 
 
-@route("/v1/agents", http_method=HttpMethod.OPTIONS, status_code=204, include_in_schema=False)
+@route(["/v1/agents", AGENT + "/arms"], http_method=HttpMethod.OPTIONS, status_code=204,
+       include_in_schema=False)  # fmt: skip
 async def methods() -> Response[None]:
     """Name all methods; Litestar names only one for a path with two handlers."""
     return Response(None, headers={"Allow": "GET, OPTIONS, POST"})
+
+
+@route(AGENT + "/configuration", http_method=HttpMethod.OPTIONS, status_code=204,
+       include_in_schema=False)  # fmt: skip
+async def methods_of_configuration() -> Response[None]:
+    """Name all methods, as `methods` does."""
+    return Response(None, headers={"Allow": "GET, OPTIONS, PUT"})

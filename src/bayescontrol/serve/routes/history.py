@@ -39,9 +39,8 @@ async def decisions(
     agents: Agents,
     name: Name,
     start: Annotated[
-        int | None,
-        QueryParameter(ge=1, le=2**53, description="The first event: the `next` of a page."),
-    ] = None,
+        int, QueryParameter(ge=0, le=2**53, description="The `next` of a page; 0: the first page.")
+    ] = 0,
     limit: Annotated[int, QueryParameter(ge=1, le=1000, description="Most decisions.")] = 100,
     order: Annotated[
         Literal["asc", "desc"], QueryParameter(description="Oldest or newest first.")
@@ -58,13 +57,13 @@ async def decisions(
 
 
 def _page(
-    agent: DurableAgent, start: int | None, limit: int, newest_first: bool
+    agent: DurableAgent, start: int, limit: int, newest_first: bool
 ) -> tuple[list[_Row], int | None]:
     """Return decisions from event `start` on, and where the next page starts."""
     head, step = agent.ask(lambda _: agent.head), 2 * limit
     rows: list[_Row] = []
     if newest_first:
-        last = head if start is None else min(start, head)
+        last = min(start or head, head)
         while last >= 1 and len(rows) < limit:
             rows += [*agent.decisions(max(last - step + 1, 1), last)][::-1][: limit - len(rows)]
             last -= step
@@ -80,14 +79,14 @@ def _page(
 
 
 @get(AGENT + "/decisions.csv", responses=READS, media_type="text/csv")
-async def decisions_csv(agents: Agents, name: Name, start: Start = None) -> Stream:
+async def decisions_csv(agents: Agents, name: Name, start: Start = 1) -> Stream:
     """All decisions so far with their observations, as a table for spreadsheets.
 
     Situations and values that are not text are JSON. Text that a spreadsheet would take for a
     formula begins with an apostrophe.
     """
     agent = await agents.get(name)
-    rows = await agent.read(lambda one: one.decisions(start or 1))
+    rows = await agent.read(lambda one: one.decisions(start))
     headers = {"Content-Disposition": 'attachment; filename="decisions.csv"'}
     return Stream(_table(agent, rows), media_type="text/csv; charset=utf-8", headers=headers)
 
@@ -146,24 +145,22 @@ def _cell(value: Any) -> str:
 async def log(
     agents: Agents,
     name: Name,
-    start: Start = None,
-    limit: Annotated[
-        int | None, QueryParameter(ge=1, le=2**31, description="Most events; all if omitted.")
-    ] = None,
+    start: Start = 1,
+    limit: Annotated[int, QueryParameter(ge=0, le=2**31, description="Most events; 0: all.")] = 0,
 ) -> Stream:
     """The events of the log so far, each a line of JSON.
 
     With a `limit`, the header Link has the address of the next page, if there is one.
     """
-    agent, first = await agents.get(name), start or 1
+    agent = await agents.get(name)
     head = await agent.read(lambda one: one.ask(lambda _: one.head))
-    last = head if limit is None else min(first + limit - 1, head)
+    last = min(start + limit - 1, head) if limit else head
     headers = {"Content-Disposition": 'attachment; filename="log.jsonl"'}
     if last < head:
         headers["Link"] = (
             f'</v1/agents/{agent.agent.name}/log?start={last + 1}&limit={limit}>; rel="next"'
         )
-    events = await agent.read(lambda one: one.log(first, last))
+    events = await agent.read(lambda one: one.log(start, last))
     return Stream(_lines(agent, events), media_type=bodies.LINES, headers=headers)
 
 

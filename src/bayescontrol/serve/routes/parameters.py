@@ -23,7 +23,7 @@ Key = Annotated[
         pattern=KEY,
     ),
 ]
-Start = Annotated[int | None, QueryParameter(ge=1, le=2**53, description="The first event.")]
+Start = Annotated[int, QueryParameter(ge=1, le=2**53, description="The first event.")]
 
 
 def errors(*statuses: int) -> dict[int, ResponseSpec]:

@@ -9,7 +9,7 @@ from bayescontrol.bandits.totals import Totals
 from bayescontrol.durable.agent import DurableAgent
 from bayescontrol.durable.plain import as_plain
 from bayescontrol.durable.requests import ChangeArm, Configure, ObserveTotals, Withdraw
-from bayescontrol.errors import BadEvidence, InvalidRequest
+from bayescontrol.errors import InvalidRequest
 from bayescontrol.serve import bodies
 from bayescontrol.serve.routes.decisions import situation_of
 from bayescontrol.serve.routes.parameters import AGENT, READS, WRITES, Agents, Name
@@ -35,14 +35,9 @@ async def totals(
 ) -> bodies.Learned:
     """Learn the totals of many rewards of an arm that belong to no decision."""
     agent = await agents.get(name)
-    if type(data.n) is not int or data.n < 0:
-        raise BadEvidence(f"n={data.n!r}: give the number of rewards")
-    for what, number in (("total", data.total), ("squares", data.squares)):
-        if type(number) not in (int, float) and not (what == "squares" and number is None):
-            raise BadEvidence(f"{what}={number!r}: expected a number")
     x = await situation_of(agent, data.situation)
     arm = value_of(data.arm, "the arm", InvalidRequest)
-    sums = Totals(data.n, data.total, data.squares)
+    sums = Totals(int(data.n), data.total, data.squares)
     return bodies.Learned(await agent.handle(ObserveTotals(arm, sums, x, key)))
 
 
