@@ -9,7 +9,7 @@ More power is a capability: a small optional protocol; `_mode_queries.has` looks
 No base class is needed anywhere: an object with the right methods is a mode.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, ClassVar, Final, NamedTuple, Protocol, TypeAlias, TypeVar
 
@@ -217,6 +217,20 @@ class Resumable(Protocol[M_co]):
     def copy(self) -> Any: ...
 
 
+class Choosing(Protocol):
+    """Choose among some arms only, and subtract prices from mean rewards, within a block.
+
+    Within the block `sample` and `action_probabilities` choose among these arms, by default all
+    active ones, and a mode maximises mean minus price. An arm without a price costs 0.
+    """
+
+    def choosing(
+        self,
+        among: Sequence[Hashable] | None = None,
+        prices: Mapping[Hashable, float] | None = None,
+    ) -> AbstractContextManager[None]: ...
+
+
 class Skips(Protocol[X_contra, A_contra]):
     """Advance private states and clocks by a step whose observation is `MISSING`."""
 
@@ -232,18 +246,6 @@ class CountsDecisions(Protocol[X_contra, A_contra, O_contra]):
     def window(self) -> int: ...
     def begin(self) -> None: ...
     def answer(self, decision: int, x: X_contra, a: A_contra, o: O_contra, /) -> None: ...
-
-
-class Choosing(Protocol):
-    """Within a block, modes choose among eligible arms only, or maximise mean reward minus price.
-
-    `sample`, and `action_probabilities` if the belief has it, follow the restriction. Without
-    `among` all active arms are eligible; an arm without a price has the price 0.
-    """
-
-    def choosing(
-        self, among: Sequence[Any] | None = None, prices: Mapping[Any, float] | None = None, /
-    ) -> AbstractContextManager[None]: ...
 
 
 class LearnsTotals(Protocol[X_contra, A_contra]):

@@ -5,18 +5,21 @@
 Names are the numbers 0 … n-1 by default, or any hashable values.
 """
 
-from collections.abc import Hashable, Iterable, Set
-from typing import Any, Literal, TypeAlias
+from collections.abc import Hashable, Iterable, Mapping, Sequence, Set
+from numbers import Real
+from typing import Any, Final, Literal, TypeAlias
 
 import numpy as np
 
-from bayescontrol._arrays import AnyArray, IntArray
+from bayescontrol._arrays import AnyArray, FloatArray, IntArray
 from bayescontrol._support.columns import select
 from bayescontrol.errors import InvalidTable, UnknownAction, UnknownArm, UnknownState
 
 #: What the names belong to.
 What: TypeAlias = Literal["arm", "state", "action"]
 #: The errors for an invalid list of names, and for an unknown name.
+#: Larger prices would outweigh the draws that stand for means of which nothing is known.
+LARGEST_PRICE: Final = 1e150
 _ERRORS: dict[What, tuple[type[Exception], type[Exception]]] = {
     "arm": (UnknownArm, UnknownArm),
     "state": (InvalidTable, UnknownState),
@@ -88,3 +91,47 @@ class Names(tuple[Any, ...]):
     def column(self, places: IntArray) -> AnyArray:
         """Return the names with these numbers, as a column of a record."""
         return places if self.are_numbers else select(self, places)
+
+
+def eligible_places(names: Names, active: IntArray, among: Any) -> IntArray:
+    """Return the places of the names `among`, in order; None: of all active ones.
+
+    >>> eligible_places(Names("arm", ["red", "blue"]), np.arange(2), ["blue"])
+    array([1])
+    """
+    if among is None:
+        return active
+    invalid, shown = _ERRORS[names.what][1], [names[j] for j in active.tolist()]
+    is_list = isinstance(among, Sequence) and not isinstance(among, str | bytes)
+    if not is_list or not len(among):
+        raise invalid(f"among={among!r}: give a list of one or more {names.what}s of {shown}")
+    places = sorted(names.place(name) for name in among)
+    for j, following in zip(places, [*places[1:], None], strict=True):
+        if j not in active:
+            raise invalid(
+                f"{names.what} {names[j]!r} is paused or retired: choose among the active {shown}"
+            )
+        if j == following:
+            raise invalid(f"among={among!r}: {names.what} {names[j]!r} occurs twice")
+    return np.array(places)
+
+
+def prices_of(
+    names: Names, eligible: IntArray, prices: Mapping[Any, Any] | None
+) -> FloatArray | None:
+    """Return the price at each eligible place, by default 0; None if all are equal.
+
+    >>> prices_of(Names("arm", ["red", "blue"]), np.arange(2), {"blue": 0.5})
+    array([0. , 0.5])
+    """
+    by_place = np.zeros(len(names))
+    for name, price in (prices or {}).items():
+        is_number = isinstance(price, Real) and not isinstance(price, bool)
+        if not is_number or not abs(float(price)) <= LARGEST_PRICE:  # also if it is NaN
+            raise InvalidTable(
+                f"price {price!r} of {names.what} {name!r}: expected a number within "
+                f"±{LARGEST_PRICE:g}"
+            )
+        by_place[names.place(name)] = price
+    costs = by_place[eligible]
+    return None if (costs == costs[0]).all() else costs

@@ -24,7 +24,13 @@ from bayescontrol._support.saved import Array, Copied, Fixed, damaged, declare
 from bayescontrol._support.temperature import Tempered
 from bayescontrol._support.values import format_text
 from bayescontrol.bandits.best_arm import Mixture
-from bayescontrol.bandits.family import BestArm, Family, FiniteRewards, Intervals, same_family
+from bayescontrol.bandits.family import (
+    Family,
+    FiniteRewards,
+    Intervals,
+    best_at_prices,
+    same_family,
+)
 from bayescontrol.bandits.roster import Arms, BestArmMode, HasArms, Roster
 from bayescontrol.errors import BadEvidence, IncompatibleState, InvalidTable, MissingCapability
 from bayescontrol.protocols import PosteriorMeasure, Probabilities, Summary
@@ -57,9 +63,13 @@ class MeanRewards(BestArmMode):
         self, arms: Sequence[Hashable], means: FloatArray, logs: FloatArray | None = None
     ) -> None:
         self.arms, self.means, self.logs = tuple(arms), means, logs
+        self.prices = None
 
     def _scores(self, x: Any) -> FloatArray:
         return self.means if self.logs is None else self.logs
+
+    def _mean_rewards(self, x: Any) -> FloatArray:
+        return self.means
 
     def __repr__(self) -> str:
         return f"MeanRewards({_format_means(self.arms, self.means)})"
@@ -113,6 +123,7 @@ def arms_loop(agent: Any, environment: Any) -> Any:
         and agent.schedule is every_step
         and same_family(agent.belief.family, environment.family)
         and agent.belief.labels == environment.labels
+        and agent.belief._roster.prices is None
         and agent.x is None
     )
     return _run if fits else None
@@ -189,6 +200,13 @@ class ArmsBelief(Tempered, HasArms[MeanRewards]):
             self._cache = np.empty((kernels.screening.ROWS, size))
             self._roster_changed()
 
+    def _choose(self, eligible: IntArray, prices: FloatArray | None) -> None:
+        if (prices is None) != (self._roster.prices is None):
+            self._roster.choose(eligible, prices)
+            self._refresh()  # screening ignores prices
+        else:
+            super()._choose(eligible, prices)
+
     def _roster_changed(self) -> None:
         if self._cache is not None:
             kernels.screening.prepare(self._rows, self._roster.active, self._cache, self._leader)
@@ -208,6 +226,8 @@ class ArmsBelief(Tempered, HasArms[MeanRewards]):
         """Return the reason why screening cannot be used, or None if it can."""
         if self.family.kind != kernels.arms.BERNOULLI:
             return "screening is for Bernoulli arms"
+        if self._roster.prices is not None:
+            return "the arms have prices"
         if self._temperature != 1.0:
             return f"screening is for temperature 1, not {self._temperature:g}"
         rows = self._rows
@@ -247,8 +267,8 @@ class ArmsBelief(Tempered, HasArms[MeanRewards]):
     def sample(self, rng: StreamLike) -> MeanRewards:
         """Draw m ~ P(m | âo_<t): the mean reward of every active arm."""
         kind, rows = self._rows_to_draw(rng)
-        active, logs = self._roster.active, None
-        if self.compares_logs and kernels.arms.needs_logs(kind, rows, active):
+        active, logs, prices = self._roster.active, None, self._roster.prices
+        if self.compares_logs and prices is None and kernels.arms.needs_logs(kind, rows, active):
             kernels.arms.draw_logs(
                 kind, self.family.constants, rows, active, self._drawn, self._logs, state_of(rng)
             )
@@ -256,6 +276,7 @@ class ArmsBelief(Tempered, HasArms[MeanRewards]):
         else:
             self._draw_all(kind, rows, rng)
         self._last = MeanRewards(self.arms, self._drawn[active], logs)
+        self._last.prices = prices
         return self._last
 
     def draw_action(self, x: Any, rng: StreamLike) -> Any:
@@ -263,6 +284,8 @@ class ArmsBelief(Tempered, HasArms[MeanRewards]):
         self._last = None
         if self._cache is not None:
             j = kernels.screening.draw_direct(self._rows, self._cache, self._leader, state_of(rng))
+        elif self._roster.prices is not None:
+            return self._draw_priced(x, rng)
         else:
             j = self._draw_all(*self._rows_to_draw(rng), rng)
         return self._roster.labels[j]
@@ -273,7 +296,8 @@ class ArmsBelief(Tempered, HasArms[MeanRewards]):
 
     def _draw_all(self, kind: int, rows: FloatArray, rng: StreamLike) -> int:
         """Draw the mean reward of every active arm into `_drawn`; return the best arm's row."""
-        draw = kernels.arms.draw_action if self.compares_logs else kernels.arms.largest_mean
+        by_logs = self.compares_logs and self._roster.prices is None
+        draw = kernels.arms.draw_action if by_logs else kernels.arms.largest_mean
         constants, active = self.family.constants, self._roster.active
         return draw(kind, constants, rows, active, self._drawn, state_of(rng))
 
@@ -303,20 +327,21 @@ class ArmsBelief(Tempered, HasArms[MeanRewards]):
 
     def action_probabilities(self, x: Any = None) -> Probabilities:
         """P(a | âo_<t) = P(m_a is the largest | âo_<t), by quadrature."""
-        return dict(zip(self.arms, self.best(self.marginals(x)).tolist(), strict=True))
+        best = self.best(self.marginals(x), prices=self._roster.prices)
+        return dict(zip(self.arms, best.tolist(), strict=True))
 
-    def marginals(self, x: Any = None) -> FloatArray:
-        """Return the rows from which the means of the active arms are drawn."""
+    def marginals(self, x: Any = None, *, scaled: bool = True) -> FloatArray:
+        """Return the rows from which the means of the active arms are drawn; they have no scale."""
         return self._tempered(self._rows[self._roster.active])
 
-    def best(self, rows: FloatArray, mixture: Mixture | None = None) -> FloatArray:
-        """P(m_j is the largest) for arms with these rows, or for a mixture of rows for each arm."""
-        if not has(self.family, BestArm):
-            raise MissingCapability(
-                f"{self.family!r} has no exact action probabilities: estimate them by counting the "
-                "arms that `draw_action` chooses"
-            )
-        return self.family.best(rows) if mixture is None else self.family.best(rows, mixture)
+    def best(
+        self,
+        rows: FloatArray,
+        mixture: Mixture | None = None,
+        prices: FloatArray | None = None,
+    ) -> FloatArray:
+        """P(m_j, or m_j - prices[j], is the largest) for arms with these rows, or mixtures."""
+        return best_at_prices(self.family, rows, prices, mixture)
 
     def predictive(self, x: Any, a: Any) -> Probabilities:
         """Return P(o | âo_<t â_t) for every reward o; needs a family with finitely many rewards."""

@@ -34,7 +34,7 @@ class Mixture(NamedTuple):
 
 
 @lru_cache(maxsize=64)
-def _single_components(arms: int) -> Mixture:
+def single_components(arms: int) -> Mixture:
     """Return the mixture in which every arm has one component."""
     return Mixture(np.arange(arms + 1), np.ones(arms))
 
@@ -120,7 +120,7 @@ def _integrate(
     if np.ndim(given[0]) == np.ndim(given[1]) == 0 or shape[-1] == 0:
         raise InvalidPrior(f"{names[0]}={given[0]!r}: give one number per arm")
     M = shape[-1]
-    mixture = mixture or _single_components(M)
+    mixture = mixture or single_components(M)
     a, b = tables[0].reshape(-1, M), tables[1].reshape(-1, M)
     nu = tables[2].reshape(-1, M) if len(tables) > 2 else b  # b is a placeholder: nu is unused
     quadrature = kernels.quadrature

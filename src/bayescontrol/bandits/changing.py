@@ -158,7 +158,8 @@ class ChangingArmsBelief(_ArmsClock, ChangePointBelief):
     def draw_action(self, x: Any, rng: StreamLike) -> Any:
         """Draw a ~ P(a | âo_<t): draw a start, then an action of its belief."""
         self._drawn_from = None
-        if self.family is None or self.prior.temperature != 1.0:
+        is_compiled = self.prior.temperature == 1.0 and self._roster.prices is None
+        if self.family is None or not is_compiled:
             return self._draw_segment(rng).draw_action(x, rng)
         state: Any = self._state
         return self._roster.labels[state.draw_arm(self._roster.active, rng)]
@@ -435,8 +436,8 @@ class PerArmBelief(ManyFilters):
         return PerArmBelief(parts)
 
     def sample(self, rng: StreamLike) -> Any:
-        """Draw a start and the parameters of every active arm."""
-        for j in self._roster.active.tolist():
+        """Draw a start and the parameters of every active arm, eligible or not."""
+        for j in self._roster.all_active.tolist():
             self._parts[j].sample(rng)
         self._last = self._joint_mode()
         return self._last
@@ -446,6 +447,7 @@ class PerArmBelief(ManyFilters):
         if isinstance(self.prior, ArmsBelief) and self.prior.temperature == 1.0:
             means = [self._parts[j].draw_mean(rng) for j in self._roster.active.tolist()]
             mode = MeanRewards(self.arms, np.array(means))
+            mode.prices = self._roster.prices
         else:
             mode = self.sample(rng)
         self._last = None
@@ -458,10 +460,14 @@ class PerArmBelief(ManyFilters):
         modes: list[Any] = [self._parts[j].last() for j in self._roster.active.tolist()]
         if None in modes:
             return None
+        joint: Any
         if isinstance(modes[0], MeanRewards):
-            return MeanRewards(self.arms, np.concatenate([mode.means for mode in modes]))
-        weights = np.concatenate([mode.weights for mode in modes])
-        return LinearWeights(self.arms, weights, modes[0].schema)
+            joint = MeanRewards(self.arms, np.concatenate([mode.means for mode in modes]))
+        else:
+            weights = np.concatenate([mode.weights for mode in modes])
+            joint = LinearWeights(self.arms, weights, modes[0].schema, modes[0].link)
+        joint.prices = self._roster.prices
+        return joint
 
     def log_predictive(self, x: Any, a: Any, o: Any) -> float:
         """ln P(o | âo_<t â_t); a density if observations are continuous."""
@@ -479,8 +485,10 @@ class PerArmBelief(ManyFilters):
         parts = [self._parts[j].components() for j in self._roster.active.tolist()]
         first = np.cumsum([0, *(len(part) for part in parts)])
         p = np.array([p for part in parts for p, _ in part])
-        marginals = np.concatenate([belief.marginals(x) for part in parts for _, belief in part])
-        best = self.prior.best(marginals, Mixture(first, p))
+        prices = self._roster.prices
+        beliefs = [belief for part in parts for _, belief in part]
+        marginals = np.concatenate([b.marginals(x, scaled=prices is None) for b in beliefs])
+        best = self.prior.best(marginals, Mixture(first, p), prices)
         return dict(zip(self.arms, best.tolist(), strict=True))
 
     def expected(self, *x: Any) -> dict[Any, float]:

@@ -187,7 +187,20 @@ class LearnedChangingBelief(ManyFilters):
             restarted = any_filter.restarted(self._static(h), events)
             restarted.use_roster(self._roster.copy())
             filters.append(restarted)
+        self._choose_in(filters)
         return filters
+
+    def _choose(self, eligible: IntArray, prices: FloatArray | None) -> None:
+        super()._choose(eligible, prices)
+        self._choose_in(self._parts)
+
+    def _choose_in(self, filters: Sequence[Any]) -> None:
+        """Choose among the same arms in the filters, which have prices in units."""
+        prices = self._roster.prices
+        if prices is not None:
+            prices = prices / float(self._unit[1] or 1.0)
+        for part in filters:
+            part._choose(self._roster.active, prices)
 
     # -- time ------------------------------------------------------------------------------------
 
@@ -222,8 +235,9 @@ class LearnedChangingBelief(ManyFilters):
         if self.is_known:
             w = self._weights()
             return self._parts[kernels.changes.draw_start(w, len(w), state_of(rng))]
-        prior = self.prior.copy()
-        prior.use_roster(self._roster)
+        prior, roster = self.prior.copy(), self._roster.copy()
+        roster.prices = None  # without a unit, they say nothing
+        prior.use_roster(roster)
         return prior
 
     def sample(self, rng: StreamLike) -> Any:
@@ -231,6 +245,7 @@ class LearnedChangingBelief(ManyFilters):
         mode = self._draw_filter(rng).copy().sample(rng)  # the filter keeps no mode
         name = "means" if isinstance(mode, MeanRewards) else "weights"
         setattr(mode, name, getattr(mode, name) * (self._unit[1] or 1.0))
+        mode.prices = self._roster.prices if self.is_known else None
         self._last = mode
         return mode
 

@@ -30,9 +30,11 @@ from bayescontrol.bandits.family import (
     zero_or_one,
 )
 from bayescontrol.bandits.learned import Learned, with_prior
+from bayescontrol.bandits.priced import priced_best
 from bayescontrol.bandits.roster import Arms
 from bayescontrol.errors import InvalidPrior, InvalidTable
 from bayescontrol.kernels.families import number
+from bayescontrol.kernels.posteriors import BETA
 from bayescontrol.seeding import Stream
 
 _BERNOULLI: Final = FamilyKind(
@@ -105,6 +107,12 @@ class Bernoulli(Family):
     def best(self, rows: FloatArray, mixture: Mixture | None = None) -> FloatArray:
         """P(m_j > all others), by quadrature."""
         return beta_best(rows[:, 0], rows[:, 1], mixture)
+
+    def best_priced(
+        self, rows: FloatArray, prices: FloatArray, mixture: Mixture | None = None
+    ) -> FloatArray:
+        """P(m_j - prices[j] > all others), by quadrature."""
+        return priced_best(BETA, rows[:, 0], rows[:, 1], prices, mixture, bounded=True)
 
     def interval(self, rows: FloatArray, tails: FloatArray) -> FloatArray:
         """Solve I_m(α, β) = p for m: the inverse of the regularised incomplete beta function."""

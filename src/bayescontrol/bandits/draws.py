@@ -12,14 +12,16 @@ the distribution of the rewards. A draw with more than one largest mean pulls on
 """
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
 from typing import Any, ClassVar, Final, NamedTuple, TypeAlias, cast
 
 import numpy as np
 
-from bayescontrol._arrays import ArrayLike, FloatArray
+from bayescontrol._arrays import ArrayLike, FloatArray, IntArray
 from bayescontrol._support import description
-from bayescontrol._support.names import Names
+from bayescontrol._support.names import Names, eligible_places, prices_of
 from bayescontrol._support.saved import Fixed, declare
 from bayescontrol._support.temperature import with_temperature
 from bayescontrol._support.values import distinct_texts, format_text
@@ -106,6 +108,19 @@ class _ArmRewards:
         """Return the arm with the largest mean reward; ties are broken at random."""
         return MeanRewards(tuple(self.names), m).act(x, rng)
 
+    def act_among(
+        self,
+        places: IntArray,
+        costs: FloatArray | None,
+        m: FloatArray,
+        x: object,
+        rng: StreamLike,
+    ) -> Any:
+        """Return the eligible arm with the largest mean reward minus price."""
+        mode = MeanRewards([self.names[j] for j in places.tolist()], m[places])
+        mode.prices = costs
+        return mode.act(x, rng)
+
 
 def weighted_quantiles(values: FloatArray, w: FloatArray, tails: ArrayLike) -> FloatArray:
     """Return for each p of `tails` the smallest value v with Σ w_i [v_i ≤ v] ≥ p.
@@ -145,6 +160,9 @@ class ArmDrawsBelief(DrawsBelief):
         Fixed("arms", lambda belief: list(belief._rewards.names)),
     )
 
+    #: In a block of `choosing`: the places of the eligible arms, and their prices.
+    _choice: tuple[IntArray, FloatArray | None] | None = None
+
     def __init__(self, family: Family, arms: Arms, draws: ArrayLike, **options: Any) -> None:
         self._rewards = rewards = _ArmRewards(family, Names("arm", arms))
         super().__init__(draws, log_likelihood=rewards.log_likelihood, act=rewards.act, **options)
@@ -171,12 +189,33 @@ class ArmDrawsBelief(DrawsBelief):
         """All arms."""
         return tuple(self._rewards.names)
 
+    @contextmanager
+    def choosing(
+        self,
+        among: Sequence[Hashable] | None = None,
+        prices: Mapping[Hashable, float] | None = None,
+    ) -> Iterator[None]:
+        """In the block, modes pull the eligible arm with the largest mean reward minus price."""
+        names, before = self._rewards.names, (self._act, self._choice)
+        places = eligible_places(names, np.arange(len(names)), among)
+        self._choice = places, prices_of(names, places, prices)
+        self._act = partial(self._rewards.act_among, *self._choice)
+        try:
+            yield
+        finally:
+            self._act, self._choice = before
+
     def action_probabilities(self, x: Any = None) -> Probabilities:
         """P(a = j | âo_<t) = Σ_i w_i [j = arg max_k m_ik] of every arm; ties share w_i evenly."""
-        is_best = self._draws == self._draws.max(1, keepdims=True)
+        arms, net = self.labels, self._draws
+        if self._choice is not None:
+            places, costs = self._choice
+            arms = tuple(arms[j] for j in places.tolist())
+            net = net[:, places] if costs is None else net[:, places] - costs
+        is_best = net == net.max(1, keepdims=True)
         share = self.posterior() / is_best.sum(1)
         p = np.einsum("i,ij->j", share, is_best)
-        return dict(zip(self.labels, p.tolist(), strict=True))
+        return dict(zip(arms, p.tolist(), strict=True))
 
     def expected(self) -> dict[Any, float]:
         """E[r | âo_<t] = Σ_i w_i m_ij of every arm."""

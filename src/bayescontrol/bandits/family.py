@@ -16,9 +16,10 @@ import numpy as np
 
 from bayescontrol import kernels
 from bayescontrol._arrays import ArrayLike, FloatArray, as_numbers
+from bayescontrol._mode_queries import has
 from bayescontrol._support.description import ARMS, ModelKind, SettingDoc
 from bayescontrol.bandits.best_arm import Mixture
-from bayescontrol.errors import BadEvidence, InvalidPrior, InvalidTable
+from bayescontrol.errors import BadEvidence, InvalidPrior, InvalidTable, MissingCapability
 from bayescontrol.seeding import Stream
 
 #: The largest reward that is a count: not every larger whole number is a double.
@@ -122,6 +123,29 @@ class BestArm(Protocol):
 
     def best(self, rows: FloatArray, mixture: Mixture | None = None) -> FloatArray:
         """P(m_j > all others) from a row for each arm, or for each component of a mixture."""
+
+
+class PricedArms(Protocol):
+    """The family computes P(mean reward minus price of arm j is the largest | past) exactly."""
+
+    def best_priced(
+        self, rows: FloatArray, prices: FloatArray, mixture: Mixture | None = None
+    ) -> FloatArray:
+        """P(m_j - prices[j] > all others) for every arm j."""
+
+
+def best_at_prices(
+    family: Any, rows: FloatArray, prices: FloatArray | None, mixture: Mixture | None = None
+) -> FloatArray:
+    """Return `best` of the family without prices, else `best_priced`."""
+    if not has(family, BestArm if prices is None else PricedArms):
+        raise MissingCapability(
+            f"{family!r} has no exact action probabilities{' with prices' * (prices is not None)}: "
+            "estimate them by counting the arms that `draw_action` chooses"
+        )
+    more = () if mixture is None else (mixture,)
+    best = family.best(rows, *more) if prices is None else family.best_priced(rows, prices, *more)
+    return np.asarray(best)
 
 
 def same_family(one: Family, other: Family) -> bool:

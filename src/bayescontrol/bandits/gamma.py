@@ -18,8 +18,10 @@ from bayescontrol.bandits import family
 from bayescontrol.bandits.bandit import Bandit
 from bayescontrol.bandits.best_arm import Mixture, gamma_best
 from bayescontrol.bandits.learned import Learned, with_prior
+from bayescontrol.bandits.priced import priced_best
 from bayescontrol.bandits.roster import Arms
 from bayescontrol.kernels.families import number
+from bayescontrol.kernels.posteriors import GAMMA, INVERSE_GAMMA
 from bayescontrol.seeding import Stream
 
 #: The largest exponential reward, and the largest mean reward.
@@ -107,6 +109,12 @@ class Poisson(family.Family):
         """P(m_j > all others), by quadrature."""
         return gamma_best(rows[:, 0], rows[:, 1], mixture)
 
+    def best_priced(
+        self, rows: FloatArray, prices: FloatArray, mixture: Mixture | None = None
+    ) -> FloatArray:
+        """P(m_j - prices[j] > all others), by quadrature."""
+        return priced_best(GAMMA, rows[:, 0], rows[:, 1], prices, mixture)
+
     def interval(self, rows: FloatArray, tails: FloatArray) -> FloatArray:
         """Solve P(a, b m) = p for m: the inverse of the regularised incomplete gamma function."""
         from scipy import special  # type: ignore[import-untyped]
@@ -155,6 +163,12 @@ class Exponential(family.Family):
     def best(self, rows: FloatArray, mixture: Mixture | None = None) -> FloatArray:
         """P(m_j > all others) = P(θ_j < all others), by quadrature."""
         return gamma_best(rows[:, 0], rows[:, 1], mixture, largest=False)
+
+    def best_priced(
+        self, rows: FloatArray, prices: FloatArray, mixture: Mixture | None = None
+    ) -> FloatArray:
+        """P(m_j - prices[j] > all others), by quadrature."""
+        return priced_best(INVERSE_GAMMA, rows[:, 0], rows[:, 1], prices, mixture)
 
     def interval(self, rows: FloatArray, tails: FloatArray) -> FloatArray:
         """Solve Q(a, b / m) = p for m: m = 1/θ is at most 1/t where θ is at least t."""

@@ -13,20 +13,21 @@
 """
 
 import math
+from abc import abstractmethod
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, ClassVar, Final, cast
 
 import numpy as np
 
-from bayescontrol._arrays import ArrayLike, FloatArray, IntArray, as_numbers, require_between
+from bayescontrol._arrays import ArrayLike, FloatArray, as_numbers, require_between
 from bayescontrol._support.description import SettingDoc
 from bayescontrol.bandits import family
 from bayescontrol.bandits.bandit import Bandit
 from bayescontrol.bandits.best_arm import Mixture, normal_best, student_best
 from bayescontrol.bandits.changing_learned import SCALES, Given, unit_of
 from bayescontrol.bandits.learned import NEGLIGIBLE, Learned, is_learned
-from bayescontrol.bandits.roster import Arms
+from bayescontrol.bandits.roster import Arms, Roster
 from bayescontrol.errors import InvalidPrior, QuadratureFailed
 from bayescontrol.kernels.families import number
 from bayescontrol.seeding import Stream
@@ -89,6 +90,17 @@ class _GaussianFamily(family.Family):
             if abs(mean) > LARGEST:
                 raise InvalidPrior(f"arm {j}: the mean is {mean:g}, it must be within ±{LARGEST:g}")
         return rows
+
+    def best_priced(
+        self, rows: FloatArray, prices: FloatArray, mixture: Mixture | None = None
+    ) -> FloatArray:
+        """P(m_j - prices[j] > all others): the prices shift the posteriors."""
+        shifts = prices if mixture is None else np.repeat(prices, np.diff(mixture.first))
+        return self.best(np.column_stack([rows[:, 0] - shifts, rows[:, 1:]]), mixture)
+
+    @abstractmethod
+    def best(self, rows: FloatArray, mixture: Mixture | None = None) -> FloatArray:
+        """P(m_j > all others)."""
 
     def reward(self, o: Any) -> float:
         """Return o as a float; raise BadEvidence unless it is a number within ±1e150."""
@@ -329,7 +341,7 @@ class LearnedGaussian(Learned):
         return np.where(one[:, 1:2] + two[:, 1:2], both, 0.0)
 
     def action_probabilities(
-        self, group: Any, rows: FloatArray, active: IntArray, temperature: float
+        self, group: Any, rows: FloatArray, roster: Roster, temperature: float
     ) -> FloatArray:
         """P(m_j is the largest) = Σ_ρ P(ρ) E P(m_j is the largest | ρ, σ, μ₀).
 
@@ -340,8 +352,8 @@ class LearnedGaussian(Learned):
         an error of about 1e-7. A less probable ρ needs fewer digits, so fewer nodes; nodes of a
         probability below 1e-10 are left out. Low temperatures need more nodes, about 1/√T times.
         """
-        nu = int(group.statistics[:, 1].sum()) - 1
-        P = np.zeros(len(active))
+        nu, active = int(group.statistics[:, 1].sum()) - 1, roster.active
+        P, prices = np.zeros(len(active)), 0.0 if roster.prices is None else roster.prices
         for h in np.flatnonzero(group.w > 10.0**-DIGITS):
             w, lam, (location, V, S) = group.w[h], group.grid[h, 0], group.shared[h]
             precision = group.statistics[active, 1] + lam
@@ -351,7 +363,7 @@ class LearnedGaussian(Learned):
             precision /= temperature
             q, p_q = chi_rule(nu, w, temperature)
             z, p_z = location_rule(np.abs(slope) * np.sqrt(precision), w)
-            centre = (rows[h, active, 0] - location) / math.sqrt(S)
+            centre = (rows[h, active, 0] - location - prices) / math.sqrt(S)
             means = q[:, None, None] * centre + z[:, None] * slope
             p = w * np.outer(p_q, p_z)
             best = normal_best(means[p > NEGLIGIBLE], 1.0 / np.sqrt(precision), error=1e-10)

@@ -16,8 +16,10 @@ from bayescontrol._arrays import ArrayLike, FloatArray
 from bayescontrol.bandits import family
 from bayescontrol.bandits.bandit import Bandit
 from bayescontrol.bandits.best_arm import Mixture, beta_best
+from bayescontrol.bandits.priced import priced_best
 from bayescontrol.bandits.roster import Arms
 from bayescontrol.kernels.families import number
+from bayescontrol.kernels.posteriors import BETA
 from bayescontrol.seeding import Stream
 
 #: The smallest probability of success: with it rewards stay far below 2^53, where counts end.
@@ -76,6 +78,12 @@ class Geometric(family.Family):
     def best(self, rows: FloatArray, mixture: Mixture | None = None) -> FloatArray:
         """P(m_j > all others) = P(1 - p_j > all others), with 1 - p_j ~ Beta(β_j, α_j)."""
         return beta_best(rows[:, 1], rows[:, 0], mixture)
+
+    def best_priced(
+        self, rows: FloatArray, prices: FloatArray, mixture: Mixture | None = None
+    ) -> FloatArray:
+        """P(m_j - prices[j] > all others), by quadrature."""
+        return priced_best(BETA, rows[:, 1], rows[:, 0], prices, mixture)
 
     def interval(self, rows: FloatArray, tails: FloatArray) -> FloatArray:
         """m = q/(1 - q) for the quantile q of 1 - p ~ Beta(β, α)."""

@@ -8,17 +8,19 @@ Mode m pulls arg max_a b[m, a]; mode θ pulls arg max_a θ_a. The posterior of a
 exact: P(m | âo_≤t) ∝ P(m) Π_t b[m, a_t]^(o_t) (1 - b[m, a_t])^(1 - o_t).
 """
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
 from hashlib import sha256
 from itertools import product
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
 
-from bayescontrol._arrays import ArrayLike, FloatArray, as_integer, as_numbers
+from bayescontrol._arrays import ArrayLike, FloatArray, IntArray, as_integer, as_numbers
 from bayescontrol._support.description import MOST_NUMBERS, ModelKind, SettingDoc, SizeLimit
-from bayescontrol._support.names import Names
+from bayescontrol._support.names import Names, eligible_places, prices_of
 from bayescontrol._support.temperature import with_temperature
 from bayescontrol.bandits.arms import ArmsEnvironment
 from bayescontrol.bandits.discrete import BernoulliBandit
@@ -90,6 +92,17 @@ class JointBandit(TabularModes):
     def observation_probabilities(self, x: int, a: int) -> dict[int, FloatArray]:
         """P(o | m, a) for all m, by observation."""
         return super().observation_probabilities(x, self._labels.place(a))
+
+    def choosing_among(
+        self,
+        among: Sequence[Hashable] | None = None,
+        prices: Mapping[Hashable, float] | None = None,
+    ) -> Self:
+        """Return the same hypotheses; mode m pulls the eligible arm with the largest b - price."""
+        places = eligible_places(self._labels, np.arange(len(self._labels)), among)
+        costs = prices_of(self._labels, places, prices)
+        net = self.biases[:, places] - (0.0 if costs is None else costs)
+        return self._with_policies(places, np.eye(len(places))[net.argmax(1)][:, None])
 
     def environment(self, m: int | ArrayLike) -> TabularEnvironment:
         """The world of hypothesis m, or a world with the given biases.
@@ -172,6 +185,41 @@ def _pull_best(theta: FloatArray, x: object, rng: Stream) -> int:
     return int(theta.argmax())
 
 
+def _pull_best_of(
+    places: IntArray, costs: FloatArray | None, theta: FloatArray, x: object, rng: Stream
+) -> int:
+    """The policy of mode θ in a block of `choosing`: pull arg max_a σ(θ_a) - price_a."""
+    net = theta[places] if costs is None else 1.0 / (1.0 + np.exp(-theta[places])) - costs
+    return int(places[net.argmax()])
+
+
+class LogitNormalBelief(ParticleBelief):
+    """P(θ | âo_<t) over the log-odds of all arms, by particles.
+
+    >>> belief = LogitNormalBandit([0.0, 1.0], np.eye(2), particles=100).belief()
+    >>> with belief.choosing(among=[0]):
+    ...     belief.sample(Stream(0)).act(None, Stream(1))
+    0
+    """
+
+    format_name: ClassVar[str] = "ParticleBelief"
+
+    @contextmanager
+    def choosing(
+        self,
+        among: Sequence[Hashable] | None = None,
+        prices: Mapping[Hashable, float] | None = None,
+    ) -> Iterator[None]:
+        """In the block, modes pull the eligible arm with the largest mean reward minus price."""
+        arms, act = Names("arm", self._theta.shape[1]), self._act
+        places = eligible_places(arms, np.arange(len(arms)), among)
+        self._act = partial(_pull_best_of, places, prices_of(arms, places, prices))
+        try:
+            yield
+        finally:
+            self._act = act
+
+
 def _arm_rewards(belief: ParticleBelief) -> dict[str, dict[str, float]]:
     """Return the mean and the central 95 % interval of σ(θ_a) over the particles, for every arm."""
     w, rewards = belief.posterior(), {}
@@ -246,9 +294,9 @@ class LogitNormalBandit:
         t, r = theta[:, self._labels.place(a)], zero_or_one(o)
         return np.asarray(-np.logaddexp(0.0, -t if r else t))
 
-    def belief(self, seed: SeedLike = 0) -> ParticleBelief:
+    def belief(self, seed: SeedLike = 0) -> "LogitNormalBelief":
         """Return the prior belief, with particles drawn with `seed`."""
-        return ParticleBelief(
+        return LogitNormalBelief(
             self._draw, self._log_likelihoods, _pull_best, self.particles, seed=as_stream(seed)
         )
 

@@ -18,17 +18,18 @@ from bayescontrol import kernels
 from bayescontrol._arrays import ArrayLike, FloatArray, IntArray, as_numbers
 from bayescontrol._mode_queries import has
 from bayescontrol._support.values import format_text
-from bayescontrol.bandits.arms import ArmsBelief, arms_loop
+from bayescontrol.bandits.arms import ArmsBelief, MeanRewards, arms_loop
 from bayescontrol.bandits.changing_learned import Given
 from bayescontrol.bandits.family import (
     QUANTILE_GRID,
     Family,
     FiniteRewards,
+    best_at_prices,
     mixed_log,
     mixed_predictive,
     mixed_quantiles,
 )
-from bayescontrol.bandits.roster import Arms
+from bayescontrol.bandits.roster import Arms, Roster
 from bayescontrol.errors import BadEvidence, InvalidPrior, MissingCapability
 from bayescontrol.protocols import Probabilities
 from bayescontrol.seeding import Stream, StreamLike, state_of
@@ -146,12 +147,13 @@ class Learned(Family):
         return mixed_quantiles(list(zip(w.tolist(), quantiles, strict=True)), tails)
 
     def action_probabilities(
-        self, group: Any, rows: FloatArray, active: IntArray, temperature: float
+        self, group: Any, rows: FloatArray, roster: Roster, temperature: float
     ) -> FloatArray:
-        """P(m_j is the largest) of the active arms; `rows` are their tempered rows given each h."""
+        """P(a) of the active arms; `rows` are their tempered rows given each h."""
         probable = np.flatnonzero(group.w > NEGLIGIBLE)
         w = group.w[probable] / group.w[probable].sum()
-        return np.asarray(w @ np.array([self.fixed.best(rows[h, active]) for h in probable]))
+        best = [best_at_prices(self.fixed, rows[h, roster.active], roster.prices) for h in probable]
+        return np.asarray(w @ np.array(best))
 
     def scales(self, group: Any) -> dict[str, float]:
         """Return estimates of the prior mean and of the strength of the prior, in rewards."""
@@ -247,8 +249,17 @@ class LearnedArmsBelief(ArmsBelief):
         kernels.learned.draw_rows(self._group, state_of(rng), self._temperature)
         return self.family.kind_of_rows, self._group.rows
 
+    def sample(self, rng: StreamLike) -> MeanRewards:
+        """Draw h, then the mean reward of every active arm."""
+        mode = super().sample(rng)
+        if mode.prices is not None and not kernels.learned.weigh(self._group):
+            mode.prices = None  # it ranks the arms at random
+        return mode
+
     def draw_action(self, x: Any, rng: StreamLike) -> Any:
         """Draw a ~ P(a | âo_<t), as `sample` and then `act` do, in one call."""
+        if self._roster.prices is not None:
+            return self._draw_priced(x, rng)
         self._last = None
         j = kernels.learned.draw_action(
             self._fields, self._roster.active, self._drawn, state_of(rng), self._temperature
@@ -291,7 +302,7 @@ class LearnedArmsBelief(ArmsBelief):
         rows = self._rows_given_each_h(T)
         if rows is None:
             return dict.fromkeys(self.arms, 1.0 / len(self))
-        best = self.family.action_probabilities(self._group, rows, self._roster.active, T)
+        best = self.family.action_probabilities(self._group, rows, self._roster, T)
         return dict(zip(self.arms, best.tolist(), strict=True))
 
     def predictive(self, x: Any, a: Any) -> Probabilities:

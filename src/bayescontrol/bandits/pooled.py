@@ -24,7 +24,7 @@ from bayescontrol._support.temperature import Tempered, with_temperature
 from bayescontrol._support.values import format_text
 from bayescontrol.bandits.arms import ArmsEnvironment
 from bayescontrol.bandits.best_arm import Mixture
-from bayescontrol.bandits.family import same_family
+from bayescontrol.bandits.family import best_at_prices, same_family
 from bayescontrol.bandits.learned import NEGLIGIBLE, Learned, with_statistics
 from bayescontrol.bandits.roster import Arms, BestArmMode, HasArms, Roster
 from bayescontrol.errors import BadEvidence, BadSituation, IncompatibleState, MissingCapability
@@ -54,9 +54,12 @@ class SegmentMeans(BestArmMode):
         self, arms: Sequence[Hashable], segments: Mapping[Hashable, int], means: FloatArray
     ) -> None:
         self.arms, self.segments, self.means = tuple(arms), segments, means
+        self.prices = None
 
     def _scores(self, x: Any) -> FloatArray:
         return np.asarray(self.means[self.segments.get(x, 0)])
+
+    _mean_rewards = _scores
 
     def __repr__(self) -> str:
         return f"SegmentMeans({len(self.arms)} arms, {len(self.segments)} segments)"
@@ -161,11 +164,21 @@ class PooledBelief(Tempered, HasArms[SegmentMeans]):
         active, T = self._roster.active, self._temperature
         drawn = np.empty((len(self._segments) + 1, len(self.labels)))
         kernels.learned.draw_all_segments(self._pools, active, drawn, state_of(rng), T)
+        family, prices = self.family, self._roster.prices
+        if prices is not None and T > 1.0 and family.kind == family.kind_of_rows:
+            with np.errstate(over="ignore"):  # prices need the means, not their logarithms
+                drawn = np.exp(drawn / kernels.random.LOG_UNIT)
+                if family.kind == kernels.arms.BERNOULLI:
+                    drawn = 1.0 - 1.0 / (1.0 + drawn)
         self._last = SegmentMeans(self.arms, dict(self._segments), drawn[:, active])
+        self._last.prices = prices
         return self._last
 
     def draw_action(self, x: Any, rng: StreamLike) -> Any:
         """Draw a ~ P(a | âo_<t) in segment x, with draws for this segment only."""
+        if self._roster.prices is not None:
+            self._place_of(x)
+            return self._draw_priced(x, rng)
         self._last = None
         j = kernels.learned.draw_in_segment(
             self._pools, self._place_of(x), self._roster.active, self._drawn, state_of(rng),
@@ -207,7 +220,8 @@ class PooledBelief(Tempered, HasArms[SegmentMeans]):
         parts = [self._components(x, j, NEGLIGIBLE, self._temperature) for j in active]
         first = np.cumsum([0, *(len(w) for w, _ in parts)])
         mixture = Mixture(first, np.concatenate([w for w, _ in parts]))
-        best = self.family.fixed.best(np.concatenate([rows for _, rows in parts]), mixture)
+        rows = np.concatenate([rows for _, rows in parts])
+        best = best_at_prices(self.family.fixed, rows, self._roster.prices, mixture)
         return dict(zip(self.arms, best.tolist(), strict=True))
 
     def expected(self, x: Any) -> dict[Any, float]:

@@ -2,11 +2,17 @@
 
     labels[j] ↔ j        active ⊆ {0 … N-1}        pulls[j]
 
-A retired arm keeps its index and its posterior, so that it can be restored.
+A retired arm keeps its index and its posterior, so that it can be restored. In a block of
+`choosing`, only the eligible arms are active, and they may have prices:
+
+    P(a | m) = 1 for a = arg max_j m_j - price_j, j eligible
+
+Nothing of the block is saved.
 """
 
 from abc import abstractmethod
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from copy import copy
 from types import SimpleNamespace
 from typing import Any, ClassVar, Generic, TypeAlias, TypeVar
@@ -14,7 +20,7 @@ from typing import Any, ClassVar, Generic, TypeAlias, TypeVar
 import numpy as np
 
 from bayescontrol._arrays import FloatArray, IntArray
-from bayescontrol._support.names import Names
+from bayescontrol._support.names import Names, eligible_places, prices_of
 from bayescontrol._support.saved import Array, Part, Plain, Saved, damaged, declare
 from bayescontrol._support.values import distinct_texts
 from bayescontrol.errors import IncompatibleState, UnknownArm
@@ -26,11 +32,16 @@ Arms: TypeAlias = int | Sequence[Hashable]
 
 
 class BestArmMode:
-    """Base of modes that score their arms. The policy pulls the best arm, ties at random."""
+    """Base of modes that score their arms. The policy pulls the best arm, ties at random.
 
-    __slots__ = ("arms",)
+    If `prices` is not None, it has a price of each arm, and the best arm has the largest mean
+    reward minus price.
+    """
+
+    __slots__ = ("arms", "prices")
 
     arms: tuple[Any, ...]
+    prices: FloatArray | None
     #: The arrays with an entry for each arm, and the axis of the arms.
     by_arm: ClassVar[tuple[tuple[str, int], ...]] = ()
 
@@ -38,9 +49,13 @@ class BestArmMode:
     def _scores(self, x: Any) -> FloatArray:
         """Return the score of each arm in context x."""
 
+    @abstractmethod
+    def _mean_rewards(self, x: Any) -> FloatArray:
+        """Return the mean reward of each arm in context x."""
+
     def _best_arms(self, x: Any) -> list[Any]:
         """Return all arms with the highest score in context x."""
-        scores = self._scores(x)
+        scores = self._scores(x) if self.prices is None else self._mean_rewards(x) - self.prices
         return [self.arms[j] for j in np.flatnonzero(scores == scores.max())]
 
     def act(self, x: Any, rng: StreamLike) -> Any:
@@ -57,7 +72,7 @@ class BestArmMode:
         """Remove the arm, so that this mode no longer pulls it."""
         others = [k for k, a in enumerate(self.arms) if a != arm]
         self.arms = tuple(self.arms[k] for k in others)
-        for name, axis in self.by_arm:
+        for name, axis in (*self.by_arm, ("prices", 0)):
             if (values := getattr(self, name)) is not None:
                 setattr(self, name, values.take(others, axis))
 
@@ -77,7 +92,7 @@ class Roster(Saved):
 
     saved_fields = declare(
         Plain("arms", lambda roster: list(roster.labels), "the list of arms"),
-        Array("active", shape=(None,), shared=True),
+        Array("active", "all_active", shape=(None,), shared=True),
         Array("pulls", "counts", shape=(None,)),
     )
 
@@ -88,39 +103,50 @@ class Roster(Saved):
         self._activate(np.arange(len(self.labels)))
 
     def _activate(self, active: IntArray) -> None:
-        """Set the active arms and cache their names, which every draw needs."""
-        self.active = active
-        #: The names of the active arms.
-        self.arms: tuple[Any, ...] = tuple(self.labels[j] for j in active.tolist())
+        """Set the active arms."""
+        self.all_active = active
+        self.choose(active, None)
+
+    def choose(self, eligible: IntArray, prices: FloatArray | None) -> None:
+        """Choose among these active arms, which have these prices."""
+        #: The active arms; in a block of `choosing` the eligible ones.
+        self.active = eligible
+        #: The prices of these arms; None if they are all the same.
+        self.prices = prices
+        #: The names of these arms, cached because every draw needs them.
+        self.arms: tuple[Any, ...] = tuple(self.labels[j] for j in eligible.tolist())
 
     def add(self, arm: Hashable) -> None:
         """Add an active arm."""
         self.labels = self.labels.with_name(arm)
         self.counts.append(0)
-        self._activate(np.append(self.active, len(self.labels) - 1))
+        self._activate(np.append(self.all_active, len(self.labels) - 1))
 
     def retire(self, arm: Hashable) -> None:
         """Deactivate an arm, which keeps its index; raise UnknownArm if this is impossible."""
         j = self.labels.place(arm)
-        if j not in self.active:
-            raise UnknownArm(f"arm {arm!r} is already retired: active arms are {list(self.arms)}")
-        if self.active.size == 1:
+        if j not in self.all_active:
+            raise UnknownArm(f"arm {arm!r} is already retired: active arms are {self._names()}")
+        if self.all_active.size == 1:
             raise UnknownArm(f"arm {arm!r} is the last active arm: add another one first")
-        self._activate(self.active[self.active != j])
+        self._activate(self.all_active[self.all_active != j])
 
     def restore(self, arm: Hashable) -> None:
         """Activate a retired arm again; raise UnknownArm if it is active."""
         j = self.labels.place(arm)
-        if j in self.active:
+        if j in self.all_active:
             raise UnknownArm(f"arm {arm!r} is active: only a retired arm can be restored")
-        self._activate(np.sort(np.append(self.active, j)))
+        self._activate(np.sort(np.append(self.all_active, j)))
+
+    def _names(self) -> list[Any]:
+        return [self.labels[j] for j in self.all_active.tolist()]
 
     def add_pulls(self, pulls: Iterable[int]) -> None:
         """Count more rewards, a number for each arm."""
         self.counts = [n + more for n, more in zip(self.counts, pulls, strict=True)]
 
     def _check_state(self, new: SimpleNamespace) -> None:
-        new.labels, active = Names("arm", new.arms), new.active
+        new.labels, active = Names("arm", new.arms), new.all_active
         is_sorted = active.size > 0 and np.array_equal(active, np.unique(active))
         if not is_sorted or active[0] < 0 or active[-1] >= len(new.labels):
             raise damaged(f"the active arms are {active}")
@@ -128,7 +154,7 @@ class Roster(Saved):
             raise damaged(f"the pulls are {new.counts}")
 
     def _after_load(self) -> None:
-        self._activate(self.active)
+        self._activate(self.all_active)
 
 
 class HasArms(Saved, Generic[M]):
@@ -168,6 +194,44 @@ class HasArms(Saved, Generic[M]):
 
     def _roster_changed(self) -> None:
         """Update what depends on the active arms."""
+
+    @contextmanager
+    def choosing(
+        self,
+        among: Sequence[Hashable] | None = None,
+        prices: Mapping[Hashable, float] | None = None,
+    ) -> Iterator[None]:
+        """In the block, choose among these arms only, and maximise the mean minus the price.
+
+        Each mode pulls the best of the eligible arms; P(a | past) is that of such modes. Prices are
+        in units of reward, 0 for an arm without one. Learning is the same as outside.
+
+        >>> from bayescontrol import BernoulliBandit
+        >>> belief = BernoulliBandit(["red", "blue", "green"]).belief()
+        >>> with belief.choosing(among=["red", "blue"], prices={"blue": 0.5}):
+        ...     {a: round(p, 12) for a, p in belief.action_probabilities().items()}
+        {'red': 0.875, 'blue': 0.125}
+        """
+        roster = self._roster
+        eligible = eligible_places(roster.labels, roster.all_active, among)
+        before = None if roster.active is roster.all_active else (roster.active, roster.prices)
+        self._choose(eligible, prices_of(roster.labels, eligible, prices))
+        try:
+            yield
+        finally:  # arms may have been added or retired
+            self._choose(*(before or (self._roster.all_active, None)))
+
+    def _choose(self, eligible: IntArray, prices: FloatArray | None) -> None:
+        """Choose among these active arms, which have these prices."""
+        self._roster.choose(eligible, prices)
+        self._roster_changed()
+
+    def _draw_priced(self, x: Any, rng: StreamLike) -> Any:
+        """Draw an action by drawing a mode, which knows the prices."""
+        belief: Any = self
+        a = belief.sample(rng).act(x, rng)
+        self._last = None
+        return a
 
     def require_same_arms(self, roster: Roster) -> None:
         """Raise IncompatibleState if a saved roster has other arms."""

@@ -6,9 +6,10 @@ The belief queries hypotheses and never policies, so it cannot condition on the 
 actions: actions are interventions.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from types import SimpleNamespace
-from typing import Any, ClassVar, Generic, TypeAlias, TypeVar
+from typing import Any, ClassVar, Generic, TypeAlias, TypeVar, cast
 
 import numpy as np
 
@@ -181,6 +182,32 @@ class FiniteBelief(Tempered, Generic[M]):
         """Return mode m as if it had been drawn, for agents that choose a mode themselves."""
         self.drawn = m
         return self._hypotheses.bound[m]
+
+    @property
+    def choosing(self) -> Any:
+        """The method of `Choosing` if the modes have `choosing_among`, else None.
+
+        >>> from bayescontrol import JointBandit, Stream
+        >>> belief = JointBandit([[0.9, 0.1, 0.5], [0.1, 0.3, 0.5]]).agent().belief
+        >>> with belief.choosing(among=[1, 2], prices={2: 0.3}):
+        ...     belief.sample(Stream(0)).action_probabilities(0)
+        {2: 1.0}
+        """
+        return self._choosing if hasattr(self.modes, "choosing_among") else None
+
+    @contextmanager
+    def _choosing(
+        self,
+        among: Sequence[Hashable] | None = None,
+        prices: Mapping[Hashable, float] | None = None,
+    ) -> Iterator[None]:
+        """In the block, the modes choose among these actions only."""
+        queries, modes = self._hypotheses, cast("Any", self.modes)
+        self._hypotheses = cast("Any", queries).acting_as(modes.choosing_among(among, prices))
+        try:
+            yield
+        finally:
+            self._hypotheses = queries
 
     # -- queries -------------------------------------------------------------------------
 

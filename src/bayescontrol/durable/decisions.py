@@ -87,6 +87,16 @@ def read_amendments(log: Log, start: int, stop: int) -> Amendments:
     return Amendments(final, last)
 
 
+def final_answers(history: Iterable[events.Event]) -> dict[int, Amendment]:
+    """Return the last amendment of each amended answer, by the number of the first answer."""
+    final, first_answers = dict[int, Amendment](), dict[int, int]()
+    for event in history:
+        if isinstance(event, Corrected | Withdrawn):
+            first = first_answers.get(event.n, event.n)
+            first_answers[event.seq], final[first] = first, event
+    return final
+
+
 def _first_answer(log: Log, event: Amendment) -> int:
     """Return the number of the answer that an amendment leads to."""
     n, seq = event.n, event.seq

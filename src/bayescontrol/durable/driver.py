@@ -216,7 +216,7 @@ class Driver:
         """Return all arms, also inactive ones; raise MissingCapability if there are none."""
         belief = getattr(self.agent, "belief", None)
         labels = getattr(belief, "labels", None)
-        if labels is None and has(belief, Choosing):
+        if labels is None and self.accepts_late_feedback:
             labels = self.probabilities(self._start)
         if labels is None:
             raise MissingCapability(f"{self.agent!r} has no arms to choose from")

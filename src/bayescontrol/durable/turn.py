@@ -289,7 +289,7 @@ class Turn:
                     f"decision {n} of {self._name!r} stays open: {rejected.args[0]}; configure a "
                     "valid default", stacklevel=2,
                 )  # fmt: skip
-        return sum(n not in self.observations for n in waiting)
+        return len(waiting) - sum(n in waiting for n in self.observations)
 
     def _observe_totals(self, request: ObserveTotals) -> bool:
         """Learn totals and add their row; return False if they were known already."""

@@ -9,9 +9,9 @@ object answers for all modes, and the interaction runs in a compiled loop.
 `ModeClass` is what finite classes have in common: numbered modes, their names, and the agent.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from copy import copy
-from typing import Any, ClassVar, Generic, NamedTuple, cast
+from typing import Any, ClassVar, Generic, NamedTuple, Self, cast
 
 import numpy as np
 
@@ -20,10 +20,17 @@ from bayescontrol._arrays import AnyArray, ArrayLike, FloatArray, IntArray
 from bayescontrol._compiled import learner
 from bayescontrol._mode_queries import find_mode
 from bayescontrol._support.description import ModelKind, SettingDoc
+from bayescontrol._support.names import Names, eligible_places, prices_of
 from bayescontrol._support.priors import as_prior, probability_table
 from bayescontrol._support.temperature import with_temperature
 from bayescontrol.beliefs.finite import FiniteBelief
-from bayescontrol.errors import BadEvidence, InvalidTable, UnknownMode, counted
+from bayescontrol.errors import (
+    BadEvidence,
+    InvalidTable,
+    MissingCapability,
+    UnknownMode,
+    counted,
+)
 from bayescontrol.record import Record
 from bayescontrol.rule import A, ControlRule, M, O, X
 from bayescontrol.schedules import Schedule, every_step
@@ -265,6 +272,8 @@ class TabularModes(ModeClass[TabularMode, int, int, int]):
         #: Names of situations, actions and observations; their numbers by default.
         self.labels = labels or Labels(*(tuple(map(str, range(size))) for size in shape))
         self.prior: FloatArray = as_prior(prior, len(self))
+        #: The actions that policies may choose: all, unless `choosing_among` has restricted them.
+        self._eligible: Sequence[int] = self.actions
         # Modes on the last axis: the likelihoods of one observation are contiguous.
         self.by_mode = np.ascontiguousarray(np.moveaxis(self.hypothesis, 0, -1))
 
@@ -298,7 +307,39 @@ class TabularModes(ModeClass[TabularMode, int, int, int]):
 
     def action_probabilities(self, x: int) -> dict[int, FloatArray]:
         """P(a | m, x) for all m, by action."""
-        return {a: self.policy[:, x, a] for a in self.actions}
+        return {a: self.policy[:, x, a] for a in self._eligible}
+
+    def choosing_among(
+        self,
+        among: Sequence[Hashable] | None = None,
+        prices: Mapping[Hashable, float] | None = None,
+    ) -> Self:
+        """Return the same hypotheses with policies for some actions: P(a | m, x) / Σ_eligible.
+
+        A mode that would choose none of these actions chooses uniformly. Policies in tables cannot
+        take `prices` into account.
+
+        >>> modes = random_modes(2, actions=3)
+        >>> sorted(modes.choosing_among([0, 2])[1].action_probabilities(0))
+        [0, 2]
+        """
+        names = Names("action", len(self.actions))
+        places = eligible_places(names, np.arange(len(names)), among)
+        if prices_of(names, places, prices) is not None:
+            raise MissingCapability(
+                f"{self!r} has policies in a table, which prices cannot change: give no prices"
+            )
+        part = self.policy[:, :, places]
+        total = part.sum(-1, keepdims=True)
+        uniform = np.full_like(part, 1.0 / len(places))
+        return self._with_policies(places, np.divide(part, total, out=uniform, where=total > 0.0))
+
+    def _with_policies(self, places: IntArray, policies: FloatArray) -> Self:
+        """Return the same hypotheses; `policies` are for the actions `places` only."""
+        modes = copy(self)
+        modes.policy, modes._modes = np.zeros_like(self.policy), {}
+        modes.policy[:, :, places], modes._eligible = policies, places.tolist()
+        return modes
 
     def observation_probabilities(self, x: int, a: int) -> dict[int, FloatArray]:
         """P(o | m, x, a) for all m, by observation."""

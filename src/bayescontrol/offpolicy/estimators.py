@@ -16,7 +16,7 @@ ensures ξ_t >= -k - 1. Each λ has its own k: small λ use all of r̂, large λ
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Final, NamedTuple
@@ -51,12 +51,30 @@ class RewardEstimate:
     high: float
 
     @classmethod
-    def of(cls, terms: Sequence[float], level: float) -> "RewardEstimate":
-        """Return the mean of the terms, with a normal interval of this level."""
+    def of(
+        cls, terms: Sequence[float], level: float, sessions: Sequence[Hashable] | None = None
+    ) -> "RewardEstimate":
+        """Return the mean of the terms, with a normal interval of this level.
+
+        Terms with the same entry in `sessions` may depend on each other: then the error is that of
+        the sums over sessions, of which the variance is estimated.
+
+        >>> once = RewardEstimate.of([0.0, 1.0, 0.0, 1.0], 0.95)
+        >>> twice = RewardEstimate.of([0.0, 1.0, 0.0, 1.0] * 2, 0.95, [1, 2, 3, 4] * 2)
+        >>> once.error == twice.error
+        True
+        """
         n = len(terms)
         mean = math.fsum(terms) / n if n else math.nan
-        squares = math.fsum((t - mean) * (t - mean) for t in terms)
-        error = math.sqrt(squares / (n - 1) / n) if n > 1 else math.inf
+        deviations = [t - mean for t in terms]
+        if sessions is not None:
+            sums: dict[Hashable, float] = {}
+            for session, d in zip(sessions, deviations, strict=True):
+                sums[session] = sums.get(session, 0.0) + d
+            deviations = list(sums.values())
+        units = len(deviations)
+        squares = math.fsum(d * d for d in deviations)
+        error = math.sqrt(squares * units / (units - 1)) / n if units > 1 else math.inf
         z = -NormalDist().inv_cdf((1.0 - level) / 2)
         return cls(mean, error, mean - z * error, mean + z * error)
 

@@ -11,18 +11,29 @@ however bad r̂_t is.
 
 If the range of rewards is known, the intervals are those of `offpolicy.estimators`. Decisions
 without an observation are left out. That is unbiased only if the presence of an observation
-depends neither on the action nor on the reward.
+depends neither on the action nor on the reward. An amended observation counts with its last value.
+Standard errors treat a session as one unit, because its decisions depend on each other.
 """
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, TypeAlias
 
 from bayescontrol import errors
 from bayescontrol._arrays import require_between
+from bayescontrol.bandits.totals import Totals
+from bayescontrol.durable.decisions import final_answers
 from bayescontrol.durable.driver import Driver, ProbabilityCache
-from bayescontrol.durable.events import Created, Decided, Event, Observed, Probabilities
+from bayescontrol.durable.events import (
+    Configured,
+    Created,
+    Decided,
+    Event,
+    Observed,
+    Probabilities,
+    Withdrawn,
+)
 from bayescontrol.durable.models import KINDS, as_model
 from bayescontrol.durable.plain import short_repr
 from bayescontrol.durable.replay import EventSource, Replayer, chosen_model, read_history
@@ -37,7 +48,7 @@ class WhatIf:
     """The estimated mean reward of another policy, beside that of the log.
 
     >>> one = RewardEstimate(0.5, 0.1, 0.3, 0.7)
-    >>> print(WhatIf(one, one, one, 100, 3, 40.0, 2.0, bounds=(0, 1), all_propensities=True))
+    >>> print(WhatIf(one, one, one, 100, 3, 100, 40.0, 2.0, bounds=(0, 1), all_propensities=True))
     mean reward per decision, with 95 % intervals
       other policy, doubly robust       0.5, between 0.3 and 0.7
       other policy, inverse propensity  0.5, between 0.3 and 0.7
@@ -53,6 +64,8 @@ class WhatIf:
     decisions: int
     #: The number of decisions without an observation.
     unanswered: int
+    #: The number of sessions with an observation; a decision without a session is one of its own.
+    sessions: int
     #: The effective sample size (Σ w)² / Σ w².
     effective: float
     largest_weight: float
@@ -66,13 +79,15 @@ class WhatIf:
     level: float = 0.95
 
     def __str__(self) -> str:
+        few = self.sessions < self.decisions
+        in_sessions = f", in {errors.counted(self.sessions, 'session')}" if few else ""
         lines = [
             f"mean reward per decision, with {100 * self.level:.3g} % intervals",
             f"  other policy, doubly robust       {self.doubly_robust}",
             f"  other policy, inverse propensity  {self.inverse_propensity}",
             f"  log                               {self.logged}",
             f"{errors.counted(self.decisions, 'decision')} with an observation, {self.unanswered} "
-            f"without; effective sample size {self.effective:.0f}, largest weight "
+            f"without{in_sessions}; effective sample size {self.effective:.0f}, largest weight "
             f"{self.largest_weight:.3g}",
         ]
         estimates = self.doubly_robust, self.inverse_propensity
@@ -118,8 +133,8 @@ def what_if(
     `bounds` are the least and the greatest possible reward. With them each interval covers the
     mean of v_t with probability at least `level`, for any log and any number of decisions. They
     are known if the log has a `BernoulliBandit`, `LogisticBandit`, `JointBandit` or
-    `TabularModes`. Without bounds the intervals are normal, and infinite if `effective` is 0 or
-    `unsupported` is more than 1 - level.
+    `TabularModes`, or a `reward_range` in its configuration from the beginning. Without bounds the
+    intervals are normal, and infinite if `effective` is 0 or `unsupported` is more than 1 - level.
 
     `model` is the model of the log, needed if it is a `named_model` and `events` are not the agent.
 
@@ -140,8 +155,10 @@ def what_if(
             f"reward={short_repr(reward)}: expected a function of the observation"
         )
     rewards = RewardFunction(reward or first_number, bounds)
-    created, history = read_history(events)
-    rewards.bounds = rewards.bounds or known_bounds(created, rewards)
+    created, rest = read_history(events)
+    history = list(rest)
+    declared = declared_bounds(history) if reward is None else None
+    rewards.bounds = rewards.bounds or known_bounds(created, rewards) or declared
     try:
         replayer: Replayer | None = Replayer(chosen_model(events, created, model), created)
     except errors.ModelMismatch:
@@ -200,8 +217,19 @@ class RewardFunction:
         return low + (high - low) * v
 
 
+def declared_bounds(history: Sequence[Event]) -> Bounds | None:
+    """Return the range of rewards that the configurations declare, from the first event on."""
+    settings = [event.configuration for event in history if isinstance(event, Configured)]
+    ranges = [found.get("reward_range") for found in settings]
+    if not ranges or None in ranges or not isinstance(history[0], Configured):
+        return None
+    return min(low for low, _ in ranges), max(high for _, high in ranges)
+
+
 def first_number(o: Any) -> float:
-    """Return the observation, or its first element, as the reward."""
+    """Return the observation, or its first element, as the reward; of totals, their mean."""
+    if isinstance(o, Totals):
+        return o.total / o.n
     first = o[0] if isinstance(o, tuple | list) and o else o
     if isinstance(first, bool | int | float):
         return float(first)
@@ -365,15 +393,21 @@ class _Evaluation:
         self._terms: tuple[list[float], list[float], list[float]] = ([], [], [])
         self._intervals = RewardInterval(), RewardInterval(), RewardInterval()
         self._weights: list[float] = []
+        #: The session of each term, or a number of its own.
+        self._sessions: list[str | int] = []
 
-    def run(self, events: Iterable[Event], level: float) -> WhatIf:
+    def run(self, events: Sequence[Event], level: float) -> WhatIf:
         """Read the log once, and return the estimates with intervals of this level."""
+        final = final_answers(events)
         for event in events:
             if isinstance(event, Decided):
                 self._take_decision(event)
-            elif isinstance(event, Observed):
-                self._take_observation(event)
-            elif self._replayer is not None:
+                continue
+            if isinstance(event, Observed):
+                answer = final.get(event.seq, event)
+                if not isinstance(answer, Withdrawn):
+                    self._take_observation(event, answer.o)
+            if self._replayer is not None:
                 self._replayer.take(event)
         if not self._weights:
             raise errors.InvalidRequest(
@@ -385,7 +419,7 @@ class _Evaluation:
         squares = math.fsum((w / largest) ** 2 for w in weights) if largest else 0.0
         effective = math.fsum(w / largest for w in weights) ** 2 / squares if squares else 0.0
         unsupported = math.fsum(p for a, p in self._mass.items() if a not in self._means.sums)
-        estimates = [RewardEstimate.of(terms, level) for terms in self._terms]
+        estimates = [RewardEstimate.of(terms, level, self._sessions) for terms in self._terms]
         if effective == 0.0 or unsupported / n > 1.0 - level:
             for i, e in enumerate(estimates[:2]):  # those of the other policy
                 estimates[i] = RewardEstimate(e.mean, math.inf, -math.inf, math.inf)
@@ -396,7 +430,8 @@ class _Evaluation:
         ips, dr, logged = estimates
         return WhatIf(
             inverse_propensity=ips, doubly_robust=dr, logged=logged, decisions=n,
-            unanswered=len(self._pending), effective=effective, largest_weight=largest,
+            unanswered=len(self._pending), sessions=len(set(self._sessions)),
+            effective=effective, largest_weight=largest,
             unsupported=unsupported / n, bounds=self._rewards.bounds,
             all_propensities=self._all_propensities, level=level,
         )  # fmt: skip
@@ -433,9 +468,9 @@ class _Evaluation:
         mean_so_far = scaled(self._means.of(_Means.ALL, start))
         return ips, dr, guess(pi=[1.0], p=None, r_hat=[mean_so_far], a=0, w=1.0)
 
-    def _take_observation(self, event: Observed) -> None:
-        """Add the terms of the observed decision to all estimates, then learn from it."""
-        r = self._rewards.of(event.o, f"event {event.seq}")
+    def _take_observation(self, event: Observed, o: Any) -> None:
+        """Add the terms of the decision whose observation is o to all estimates; learn from it."""
+        r = self._rewards.of(o, f"event {event.seq}")
         decision = self._pending.pop(event.n)
         for a, p in decision.pi.items():
             self._mass[a] = self._mass.get(a, 0.0) + p
@@ -443,12 +478,11 @@ class _Evaluation:
         for terms, term in zip(self._terms, new, strict=True):
             terms.append(term)
         self._weights.append(decision.w)
+        self._sessions.append(decision.decided.session or event.n)
         if decision.guesses is not None:
             for interval, guesses in zip(self._intervals, decision.guesses, strict=True):
                 interval.take(guesses, self._rewards.scaled(r))
         d = decision.decided
-        self._other.learn(d.x, d.a, event.o)
+        self._other.learn(d.x, d.a, o)
         self._means.take(d.a, r)
         self._cache.clear()
-        if self._replayer is not None:
-            self._replayer.take(event)

@@ -23,12 +23,13 @@ from typing import Any, ClassVar, TypeAlias, cast
 import numpy as np
 
 from bayescontrol import kernels
-from bayescontrol._arrays import ArrayLike, FloatArray
+from bayescontrol._arrays import ArrayLike, FloatArray, IntArray
 from bayescontrol._mode_queries import has
 from bayescontrol._support.display import summary_html
 from bayescontrol._support.saved import Array, Fixed, Part, damaged, declare
 from bayescontrol._support.temperature import Tempered
 from bayescontrol._support.values import format_text
+from bayescontrol.bandits.best_arm import Mixture
 from bayescontrol.bandits.contexts.regression import (
     LARGEST,
     FiniteLink,
@@ -67,22 +68,34 @@ class LinearWeights(BestArmMode):
     'blue'
     """
 
-    __slots__ = ("schema", "weights")
+    __slots__ = ("link", "schema", "weights")
     by_arm = (("weights", 0),)
 
     def __init__(
-        self, arms: Sequence[Hashable], weights: FloatArray, schema: Schema | None = None
+        self,
+        arms: Sequence[Hashable],
+        weights: FloatArray,
+        schema: Schema | None = None,
+        link: Link | None = None,
     ) -> None:
-        self.arms, self.weights, self.schema = tuple(arms), weights, schema
+        self.arms, self.weights, self.schema, self.link = tuple(arms), weights, schema, link
+        self.prices = None
 
     def act(self, x: ArrayLike, rng: StreamLike) -> Any:
         """Return arg max_a x·w_a; ties are broken at random."""
+        if self.prices is not None:
+            return super().act(x, rng)
         v = scale_for_comparison(as_context(x, self.weights.shape[1], self.schema))
         return self.arms[kernels.regression.best(self.weights, v, state_of(rng))]
 
     def _scores(self, x: ArrayLike) -> FloatArray:
         v = scale_for_comparison(as_context(x, self.weights.shape[1], self.schema))
         return np.array([kernels.regression.dot(v, w) for w in self.weights])
+
+    def _mean_rewards(self, x: ArrayLike) -> FloatArray:
+        v = as_context(x, self.weights.shape[1], self.schema)
+        scores = np.array([kernels.regression.dot(v, w) for w in self.weights])
+        return scores if self.link is None else self.link.mean(scores)
 
     def __repr__(self) -> str:
         arms, features = self.weights.shape
@@ -107,6 +120,11 @@ class _ScoresBelief(Tempered, HasArms[M]):
 
     def _apply_temperature(self) -> None:
         self._posteriors.spread = math.sqrt(self._temperature)
+
+    @property
+    def _prices(self) -> FloatArray | None:
+        """The prices of the active arms; None also while the scale of the rewards is unknown."""
+        return self._roster.prices if self._posteriors.is_known else None
 
     @abstractmethod
     def _row(self, j: int) -> int:
@@ -316,12 +334,15 @@ class LinearBelief(_ScoresBelief[LinearWeights]):
     def sample(self, rng: StreamLike) -> LinearWeights:
         """Draw w_a ~ N(μ_a, Λ_a⁻¹) for every active arm."""
         weights = self._posteriors.draw_rows(self._roster.active, state_of(rng))
-        self._last = LinearWeights(self.arms, weights, self.schema)
+        self._last = LinearWeights(self.arms, weights, self.schema, self.link)
+        self._last.prices = self._prices
         return self._last
 
     def draw_action(self, x: ArrayLike, rng: StreamLike) -> Any:
         """Draw a ~ P(a | âo_<t, x) by drawing only the scores x·w_a, not the weights."""
         v = scale_for_comparison(self._vector(x, None))
+        if self._roster.prices is not None:
+            return self._draw_priced(x, rng)
         self._last = None
         return self._roster.labels[self._posteriors.draw_arm(self._roster.active, v, state_of(rng))]
 
@@ -329,16 +350,25 @@ class LinearBelief(_ScoresBelief[LinearWeights]):
 
     def action_probabilities(self, x: ArrayLike) -> Probabilities:
         """P(a | âo_<t, x) = P(x·w_a is the largest), by quadrature."""
-        v = scale_for_comparison(self._vector(x, None))
-        best = self._posteriors.best(self._roster.active, v)
+        v, prices = self._vector(x, None), self._prices
+        v = scale_for_comparison(v) if prices is None else v
+        best = self._posteriors.best(self._roster.active, v, prices)
         return dict(zip(self.arms, best.tolist(), strict=True))
 
-    def marginals(self, x: ArrayLike) -> FloatArray:
-        """Return mean and standard deviation of the drawn, scaled score of every active arm."""
-        mean, sd = self.scores(scale_for_comparison(self._vector(x, None)))
+    def marginals(self, x: ArrayLike, *, scaled: bool = True) -> FloatArray:
+        """Return mean and standard deviation of the drawn score of every active arm.
+
+        With `scaled`, that of the context which is scaled for comparison.
+        """
+        v = self._vector(x, None)
+        mean, sd = self.scores(scale_for_comparison(v) if scaled else v)
         return np.column_stack([mean, self._posteriors.spread * sd])
 
-    best = staticmethod(best_score)
+    def best(
+        self, scores: FloatArray, mixture: Mixture | None = None, prices: FloatArray | None = None
+    ) -> FloatArray:
+        """P(arm j is the best) for (mean, standard deviation) of scores; see `marginals`."""
+        return best_score(scores, self.link, mixture, prices)
 
     def mean(self, arm: Hashable) -> FloatArray:
         """Return μ_a, the posterior mean of the weights of an arm."""
@@ -399,6 +429,7 @@ class LinearBelief(_ScoresBelief[LinearWeights]):
             and isinstance(environment.contexts, str)
             and can_learn(belief.link, environment.link)
             and belief.labels == environment.labels
+            and belief._roster.prices is None
             and isinstance(x, np.ndarray)
             and x.dtype == np.float64
             and x.shape == environment.start.shape == (belief.features,)
@@ -423,7 +454,8 @@ class LinearBelief(_ScoresBelief[LinearWeights]):
         if len(drawn) and not drawn_arms.size:
             raise damaged("the drawn weights of every arm contain NaN")
         names = [labels[j] for j in drawn_arms.tolist()]
-        new._last = LinearWeights(names, drawn[drawn_arms], self.schema) if names else None
+        weights = drawn[drawn_arms]
+        new._last = LinearWeights(names, weights, self.schema, self.link) if names else None
 
     _repr_html_ = summary_html
 
@@ -466,15 +498,26 @@ class SharedWeights(BestArmMode):
     1
     """
 
-    __slots__ = ("phi", "weights")
+    __slots__ = ("link", "phi", "weights")
 
-    def __init__(self, arms: Sequence[Hashable], phi: FeatureMap, weights: FloatArray) -> None:
-        self.arms, self.phi, self.weights = tuple(arms), phi, weights
+    def __init__(
+        self,
+        arms: Sequence[Hashable],
+        phi: FeatureMap,
+        weights: FloatArray,
+        link: Link | None = None,
+    ) -> None:
+        self.arms, self.phi, self.weights, self.link = tuple(arms), phi, weights, link
+        self.prices = None
 
     def _scores(self, x: Any) -> FloatArray:
         w = self.weights
         features = (_features(self.phi, x, a, len(w)) for a in self.arms)
         return np.array([kernels.regression.dot(v, w) for v in features])
+
+    def _mean_rewards(self, x: Any) -> FloatArray:
+        scores = self._scores(x)
+        return scores if self.link is None else self.link.mean(scores)
 
 
 class SharedLinearBelief(_ScoresBelief[SharedWeights]):
@@ -511,7 +554,8 @@ class SharedLinearBelief(_ScoresBelief[SharedWeights]):
     def sample(self, rng: StreamLike) -> SharedWeights:
         """Draw w ~ N(μ, Λ⁻¹)."""
         (w,) = self._posteriors.draw_rows(np.zeros(1, np.int64), state_of(rng))
-        self._last = SharedWeights(self.arms, self.phi, w)
+        self._last = SharedWeights(self.arms, self.phi, w, self.link)
+        self._last.prices = self._prices
         return self._last
 
     # -- queries -----------------------------------------------------------------------------
@@ -519,9 +563,10 @@ class SharedLinearBelief(_ScoresBelief[SharedWeights]):
     def action_probabilities(self, x: Any) -> Probabilities:
         """P(φ(x, a)·w is the largest), exactly, for at most two arms.
 
-        The difference of two scores has a known distribution. More arms raise MissingCapability.
+        The difference of two scores has a known distribution. More arms raise MissingCapability,
+        and so do prices of arms that pay 0 or 1.
         """
-        arms = self.arms
+        arms, prices = self.arms, self._prices
         if x is None:
             raise NoContext
         if len(arms) > 2:
@@ -532,7 +577,12 @@ class SharedLinearBelief(_ScoresBelief[SharedWeights]):
         if len(arms) == 1:
             return {arms[0]: 1.0}
         first, second = (self._vector(x, a) for a in arms)
-        p = self._posteriors.p_positive(0, scale_for_comparison(first - second))
+        if prices is None:
+            p = self._posteriors.p_above(0, scale_for_comparison(first - second))
+        elif self.link.sd is None:
+            raise MissingCapability(f"{self.link!r} with shared weights and prices has no exact P")
+        else:
+            p = self._posteriors.p_above(0, first - second, float(prices[0] - prices[1]))
         return {arms[0]: p, arms[1]: 1.0 - p}
 
     def mean(self) -> FloatArray:
@@ -555,7 +605,7 @@ class SharedLinearBelief(_ScoresBelief[SharedWeights]):
             raise damaged(f"{len(new._posteriors)} posteriors and {len(new.drawn)} drawn weights")
         new._last = None
         if len(new.drawn):
-            new._last = SharedWeights(new._roster.arms, self.phi, new.drawn[0])
+            new._last = SharedWeights(new._roster.arms, self.phi, new.drawn[0], self.link)
 
     def add(self, arm: Hashable) -> None:
         """Add an arm; the posterior of w applies to it."""
@@ -565,4 +615,7 @@ class SharedLinearBelief(_ScoresBelief[SharedWeights]):
     def _roster_changed(self) -> None:
         """Let the mode drawn last choose from the active arms."""
         if self._last is not None:
-            self._last.arms = self.arms
+            self._last.arms, self._last.prices = self.arms, None
+
+    def _choose(self, eligible: IntArray, prices: FloatArray | None) -> None:
+        self._roster.choose(eligible, prices)  # the mode drawn last does not change

@@ -27,7 +27,9 @@ from bayescontrol._support.saved import Array, Cache, Fixed, Saved, damaged, dec
 from bayescontrol.bandits.best_arm import Mixture, normal_best
 from bayescontrol.bandits.contexts.regression import LEARNED, FiniteLink, Link, Prior, prior_factors
 from bayescontrol.bandits.family import mixed_predictive
+from bayescontrol.bandits.priced import priced_best
 from bayescontrol.errors import IncompatibleState, InvalidPrior
+from bayescontrol.kernels.posteriors import NORMAL
 
 # The binary logarithms of the smallest and largest ρ √d: with noise, and for rewards 0 and 1.
 _WITH_NOISE: Final = (-3, 5)
@@ -44,6 +46,8 @@ class FixedScales(Regressions):
 
     #: The factor of the standard deviations of draws: √T at temperature T.
     spread = 1.0
+    #: Whether the scale of the rewards is known.
+    is_known = True
 
     def __init__(self, link: Link, R: FloatArray, z: FloatArray) -> None:
         super().__init__(R, z)
@@ -80,15 +84,16 @@ class FixedScales(Regressions):
         R, z, v = self.R, self.z, self.v
         return kernels.regression.draw_action(R, z, active, x, v, rng_state, self.spread)
 
-    def best(self, rows: IntArray, x: FloatArray) -> FloatArray:
-        """P(score x·w_j is the largest) for every row j."""
+    def best(self, rows: IntArray, x: FloatArray, prices: FloatArray | None = None) -> FloatArray:
+        """P(score x·w_j is the largest) for every row j, or the mean reward less its price."""
         mean, variance = np.array([self.score(j, x) for j in rows.tolist()]).T
-        return best_score(np.column_stack([mean, self.spread * np.sqrt(variance)]))
+        scores = np.column_stack([mean, self.spread * np.sqrt(variance)])
+        return best_score(scores, self.link, prices=prices)
 
-    def p_positive(self, j: int, x: FloatArray) -> float:
-        """P(x·w_j > 0); ½ if the score is 0 for certain."""
+    def p_above(self, j: int, x: FloatArray, least: float = 0.0) -> float:
+        """P(x·w_j > least); ½ if both are equal for certain."""
         mean, variance = self.score(j, x)
-        return float(_p_positive(mean, self.spread**2 * variance, np.inf))
+        return float(_p_positive(mean - least, self.spread**2 * variance, np.inf))
 
     def append_prior(self, prior: Prior | None) -> None:
         """Append a regression with this prior, by default (0, 1)."""
@@ -318,30 +323,38 @@ class LearnedScales(Saved):
         kind, arrays, spread = self.link.kind, self.arrays, self.spread
         return kernels.scales.draw_arm(kind, arrays, active, x, rng_state, spread)
 
-    def best(self, rows: IntArray, x: FloatArray) -> FloatArray:
-        """P(score x·w_j is the largest) for every row j."""
+    def best(self, rows: IntArray, x: FloatArray, prices: FloatArray | None = None) -> FloatArray:
+        """P(score x·w_j is the largest) for every row j, or the mean reward less its price."""
         if not self.is_known:
             return np.full(rows.size, 1.0 / rows.size)
         mean, q = np.array([self._score(j, x) for j in rows.tolist()]).transpose(1, 2, 0)
         noise, n = self._noise()
         q *= self.spread**2
+        if prices is not None and not self._has_noise:  # the mean reward is not the score
+            scores = np.stack([mean, np.sqrt(q)], -1)
+            return np.asarray(
+                self._average([best_score(s, self.link, None, prices) for s in scores])
+            )
+        if prices is not None:
+            mean = mean - prices
         if rows.size == 2:
             p = _p_positive(mean[:, 0] - mean[:, 1], noise * q.sum(1), n)
             return np.asarray(self._average(np.column_stack([p, 1.0 - p])))
         if not q.all():  # a context of zeros
-            return np.full(rows.size, 1.0 / rows.size)
+            is_best = mean[0] == mean[0].max()
+            return np.asarray(is_best / is_best.sum())
         s, weights = _noise_points(n)
         sd = np.sqrt(noise[:, None, None] * q[:, None, :]) * s[:, None]
         P = normal_best(np.broadcast_to(mean[:, None, :], sd.shape), sd)
         return np.asarray(self._average(np.einsum("u,hua->ha", weights, P)))
 
-    def p_positive(self, j: int, x: FloatArray) -> float:
-        """P(x·w_j > 0); ½ if the score is 0 for certain, or the scale of the rewards is unknown."""
+    def p_above(self, j: int, x: FloatArray, least: float = 0.0) -> float:
+        """P(x·w_j > least); ½ if both are equal for certain, or the scale of rewards is unknown."""
         if not self.is_known:
             return 0.5
         mean, q = self._score(j, x)
         noise, n = self._noise()
-        return float(self._average(_p_positive(mean, self.spread**2 * noise * q, n)))
+        return float(self._average(_p_positive(mean - least, self.spread**2 * noise * q, n)))
 
     def interact(self, link: Link, active: IntArray, x: FloatArray, *run: Any) -> None:
         """Run the compiled loop in a world with this link."""
@@ -435,9 +448,23 @@ def _draw_weights(
     return weights
 
 
-def best_score(scores: FloatArray, mixture: Mixture | None = None) -> FloatArray:
-    """P(score j is the largest) for (mean, standard deviation) of scores, or for a mixture each."""
+def best_score(
+    scores: FloatArray,
+    link: Link,
+    mixture: Mixture | None = None,
+    prices: FloatArray | None = None,
+) -> FloatArray:
+    """P(arm j is the best) for (mean, standard deviation) of scores, or for a mixture each.
+
+    The best arm has the largest score, or with `prices` the largest mean reward minus price.
+    """
     s, sd = scores.T
+    if prices is not None:
+        if link.sd is None:  # the mean reward is not the score
+            if sd.all():
+                return priced_best(NORMAL, s, sd, prices, mixture, bounded=True)
+            s = link.mean(s)
+        s = s - (prices if mixture is None else np.repeat(prices, np.diff(mixture.first)))
     if sd.all():
         return normal_best(s, sd, mixture)
     # Scores without uncertainty, as in the context 0, have no density to integrate.
