@@ -39,8 +39,8 @@ from bayescontrol.finite.tabular import random_modes
 from bayescontrol.kernels.average_reward import RewardLevels, draw_rewards
 from bayescontrol.lqr import LinearQuadratic
 from bayescontrol.mdp import DirichletMDP, GibbsMDP
-from bayescontrol.serve.bodies import requested_model
 from bayescontrol.serve.http_errors import BadSettings
+from bayescontrol.serve.requested_models import requested_model
 from bayescontrol.testing import check_fused, check_save
 
 X = [1.0, -0.5]

@@ -168,6 +168,7 @@ def test_actions_have_the_logged_probabilities_among_eligible_arms(name: str, pr
         n = 400
         decisions = [agent.act(x, among=among) for _ in range(n)]
         p = decisions[0].probabilities
+        assert p is not None
         assert set(p) == set(among)
         assert sum(p.values()) == pytest.approx(1.0, abs=1e-9)
         counts = np.array([sum(d.action == a for d in decisions) for a in p])

@@ -362,7 +362,7 @@ def test_reported_costs_become_the_price_of_an_arm() -> None:
     with open_agent(MEMORY, "shop", SHOP, seed=1) as agent:
         agent.configure(Configuration(prices={"red": "reported", "blue": 0.25}))
         assert agent.prices() == {"red": 0.0, "blue": 0.25}
-        reds = []
+        reds: list[Any] = []
         while len(reds) < 3:
             d = agent.act()
             if d.action == "red":

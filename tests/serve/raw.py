@@ -49,6 +49,11 @@ def ask(
         connection.close()
 
 
+def number(id: str) -> int:
+    """The number of a decision in its log, from its id over HTTP."""
+    return int(id.rpartition("-")[2])
+
+
 def connected(url: str, timeout: float = TIMEOUT) -> socket.socket:
     """A connection on which nothing has been sent."""
     parts = urlsplit(url)

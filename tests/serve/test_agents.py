@@ -17,6 +17,7 @@ from bayescontrol.durable.committer import Request
 from bayescontrol.errors import DiskFull, StoreFailed
 from bayescontrol.serve import Client
 from bayescontrol.serve.agents import Commits, Pools, ServedAgent, ServedAgents
+from bayescontrol.serve.decision_ids import encode_id
 from bayescontrol.serve.http_errors import Refused
 
 
@@ -88,14 +89,15 @@ def test_a_failed_write_is_not_acknowledged(monkeypatch: pytest.MonkeyPatch) -> 
         assert created.id == "2"
         monkeypatch.setattr(served.agent, "handle", lambda requests: None)  # without a result
         with pytest.raises(StoreFailed, match="may or may not be stored"):
-            await served.observe(created.id, 1)
+            await served.observe(encode_id(served.tag, created.id), 1)
 
     with_agent(visit)
 
 
 def test_an_error_of_the_monitor_does_not_fail_requests() -> None:
     async def visit(served: ServedAgent) -> bool:
-        return await served.observe((await served.act(None, None)).id, 1)
+        decision = await served.act(None, None)
+        return await served.observe(encode_id(served.tag, decision.id), 1)
 
     assert with_agent(visit, FakeMonitor(RuntimeError("blind"))) is True
 

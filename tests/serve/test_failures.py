@@ -11,13 +11,14 @@ import apsw
 import pytest
 from tests.durable.small_disk import small_disk
 from tests.serve.paused import Paused, paused
-from tests.serve.raw import Raw, ask, memory
+from tests.serve.raw import Raw, ask, memory, number
 
 from bayescontrol import BernoulliBandit
 from bayescontrol.durable import named_model, open_agent, open_store
 from bayescontrol.durable.sqlite import SqliteLog, SqliteStore
 from bayescontrol.errors import DamagedLog, DiskFull, StoreBusy, StoreFailed
 from bayescontrol.serve import Client, Refused, Server, Tokens
+from bayescontrol.serve.decision_ids import agent_tag, encode_id
 
 TOKEN = "a-token-that-nobody-guesses"
 SECRET = "a-folder-of-ours"
@@ -157,6 +158,7 @@ def test_a_damaged_event_is_reported_and_other_agents_keep_working(
     for name in "search", "shop":
         with open_agent(store, name, BernoulliBandit(2), seed=1) as agent:
             agent.observe(agent.act(key="visit-1"), 1)
+            id = encode_id(agent_tag(agent.created), 2)
     store.close()
     db = apsw.Connection(str(path))
     db.execute("UPDATE events SET payload = x'00' WHERE log = 2 AND seq = 2")
@@ -165,13 +167,13 @@ def test_a_damaged_event_is_reported_and_other_agents_keep_working(
         keyed = {"Idempotency-Key": "visit-1"}
         answers = [
             ask(server.url, "POST", "/v1/agents/shop/act", {}, keyed),
-            ask(server.url, "POST", "/v1/agents/shop/observe", {"id": "2", "observation": 1}),
-            ask(server.url, "GET", "/v1/agents/shop/decisions/2"),
+            ask(server.url, "POST", "/v1/agents/shop/observe", {"id": id, "observation": 1}),
+            ask(server.url, "GET", f"/v1/agents/shop/decisions/{id}"),
         ]
         fine = ask(server.url, "POST", "/v1/agents/search/act", {}, keyed)
     assert [(a.status, a.kind) for a in answers] == [(500, "damaged-log")] * 3
     assert not any(SECRET.encode() in a.body or b"Traceback" in a.body for a in answers)
-    assert (fine.status, fine.json["id"]) == (200, "2")
+    assert (fine.status, number(fine.json["id"])) == (200, 2)
     assert "event 2 is damaged" in log.text
 
 

@@ -159,7 +159,9 @@ def test_pipelined_requests_are_answered_in_order_up_to_a_limit() -> None:
                 connection.sendall(b"GET %s HTTP/1.1\r\nHost: localhost\r\n\r\n" % path)
             connection.sendall(HEAD + b"Connection: close\r\n\r\n")
             bodies = [one.rpartition(b"\n")[2] for one in rest(connection).split(b"HTTP/1.1")[1:]]
-        assert bodies == [b'{"agents":[]}', b'{"status":"ok"}'] * 10 + [b'{"status":"ok"}']
+        assert bodies == [b'{"agents":[],"next":null}', b'{"status":"ok"}'] * 10 + [
+            b'{"status":"ok"}'
+        ]
         with connected(server.url) as connection:
             require_cut_off(connection, HEAD + b"\r\n")
 

@@ -13,8 +13,8 @@ from bayescontrol.durable import open_agent
 from bayescontrol.durable.models import as_model
 from bayescontrol.durable.plain import as_plain
 from bayescontrol.serve import Client
-from bayescontrol.serve.bodies import requested_model
 from bayescontrol.serve.http_errors import BadSettings
+from bayescontrol.serve.requested_models import requested_model
 
 
 @pytest.fixture(scope="module")

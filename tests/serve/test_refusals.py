@@ -1,5 +1,6 @@
 """Bad input is refused with a status, a kind and a helpful message, and changes nothing."""
 
+import json
 from collections.abc import Callable, Iterator
 from functools import partial
 from math import inf, nan
@@ -7,7 +8,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from tests.serve.raw import ask
+from tests.serve.raw import ask, number
 
 from bayescontrol import BernoulliBandit, LinearBandit
 from bayescontrol.cli.serve import demo, serve
@@ -31,7 +32,7 @@ def url() -> Iterator[str]:
     local = named_model("mine", version=3, build=lambda: BernoulliBandit(2).agent())
     with Server(MEMORY, port=0, models={"mine": local}) as server, Client(server.url) as client:
         shop = client.create("shop", BernoulliBandit(["red", "blue"]), seed=1)
-        assert shop.act().id == "2"
+        assert number(shop.act().id) == 2
         linear = client.create("linear", LinearBandit(2, features=2), seed=1)
         linear.act([1.0, 0.0], key="k")
         client.create("robot", GibbsMDP(["left", "right"], start="home"), seed=0)
@@ -46,7 +47,7 @@ def settings(**wrong: Any) -> tuple[str, str, Any]:
     return create(settings=wrong)
 
 
-def observe(o: Any, id: str = "2") -> tuple[str, str, Any]:
+def observe(o: Any, id: str = "TAG-2") -> tuple[str, str, Any]:
     return "POST", "/shop/observe", {"id": id, "observation": o}
 
 
@@ -91,9 +92,9 @@ REFUSALS: list[tuple[tuple[str, str, Any], dict[str, str], str, str]] = [
     *[
         (("POST", "/shop/observe", body), {}, "bad-request", "twice")
         for body in (
-            b'{"id": "2", "observation": 1, "observation": 0}',
-            b'{"id": "2", "observation": {"float": "1", "float": "0"}}',
-            b'{"id": "2", "observation": 1, "observ\\u0061tion": 0}',
+            b'{"id": "TAG-2", "observation": 1, "observation": 0}',
+            b'{"id": "TAG-2", "observation": {"float": "1", "float": "0"}}',
+            b'{"id": "TAG-2", "observation": 1, "observ\\u0061tion": 0}',
         )
     ],
     *[
@@ -106,7 +107,7 @@ REFUSALS: list[tuple[tuple[str, str, Any], dict[str, str], str, str]] = [
     ],
     *[
         (request, {}, "unknown-decision", "")
-        for id in ("999999", "one", "1", "0", "-1", "02")
+        for id in ("TAG-999999", "one", "TAG-1", "TAG-0", "TAG--1", "TAG-02", "2", "aaaaaaaaaa-2")
         for request in (observe(1, id), ("GET", f"/shop/decisions/{id}", None))
     ],
     *[
@@ -149,6 +150,10 @@ def test_a_bad_request_is_refused_and_changes_nothing(
 
     before = state()
     method, path, body = request_
+    page = ask(url, "GET", "/v1/agents/shop/decisions?limit=1").json
+    tag = page["decisions"][0]["decision"]["id"].rpartition("-")[0]
+    raw = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
+    body, path = raw and raw.replace(b"TAG", tag.encode()), path.replace("TAG", tag)
     answer = ask(url, method, f"/v1/agents{path}", body, headers)
     assert answer.kind == kind
     text = answer.json["detail"]

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.serve.raw import JSON, Raw, ask, memory, read_until_closed
+from tests.serve.raw import JSON, Raw, ask, memory, number, read_until_closed
 
 from bayescontrol import BernoulliBandit, GaussianBandit
 from bayescontrol.durable import named_model, open_agent
@@ -52,7 +52,7 @@ def test_act_returns_the_action_its_probability_and_the_last_event(url: str) -> 
     probabilities = {one["action"]: one["probability"] for one in answer["probabilities"]}
     assert probabilities[answer["action"]] == answer["probability"]
     assert sum(probabilities.values()) == pytest.approx(1.0)
-    assert answer["basis"] == int(answer["id"]) - 1
+    assert answer["basis"] == number(answer["id"]) - 1
     result = ask(url, "GET", f"/v1/agents/shop/decisions/{answer['id']}").json
     assert result["decision"]["id"] == answer["id"]
     assert result["mode"].startswith("MeanRewards(")
@@ -90,7 +90,7 @@ def test_a_sequential_agent_needs_feedback_before_the_next_act(url: str) -> None
 def test_the_log_is_sent_as_lines_with_checksums(url: str) -> None:
     decided(url)
     answer = ask(url, "GET", "/v1/agents/shop/log")
-    assert answer.headers["content-type"].startswith("application/jsonl")
+    assert answer.headers["content-type"].startswith("text/jsonl")
     events = [from_line(line) for line in answer.body.decode().splitlines()]
     assert [event.seq for event in events] == list(range(1, len(events) + 1))
     rest = ask(url, "GET", f"/v1/agents/shop/log?start={len(events)}").body.decode()
@@ -154,7 +154,10 @@ def test_an_internal_error_is_one_bounded_line_of_the_log(
 
 def test_act_and_observe_answer_as_litestar_does() -> None:
     """A final slash changes nothing but the way: Litestar answers these requests."""
-    bodies = (b"{}", b"", b"null", b'{"situation": null}', b'{"situation": 1}', b'{"s": 1}', b"[]")
+    bodies = (
+        b"{}", b"", b"null", b'{"situation": null}', b'{"situation": 1}', b'{"s": 1}', b"[]",
+        b'{"session": "v"}', b'{"session": "v", "session": "w"}', b'{"session": "v", "key": "w"}',
+    )  # fmt: skip
     keys: tuple[dict[str, str], ...] = (
         {},
         KEY,
@@ -163,9 +166,15 @@ def test_act_and_observe_answer_as_litestar_does() -> None:
     )
     asked = [("act", body, headers) for body in bodies for headers in keys]
     for observation in (b"1", b"1", b"0", b'"a:b"', b'{"tuple": [1]}', b'{"b": 1}', b"", b"\xff"):
-        for id in (b'"2"', b"2", b'"999"', b'"2", "id": "3"'):
+        for id in (b'"TAG-2"', b"2", b'"TAG-999"', b'"TAG-2", "id": "TAG-3"'):
             body = b'{"id": %s, "observation": %s}' % (id, observation)
             asked.append(("observe", body, KEY))
+            asked.append(("observe/batch", b'{"observations": [%s]}' % body, {}))
+    asked += [
+        ("act/batch", b'{"decisions": [%s]%s}' % (entry, more), {})
+        for entry in (b"{}", b'{"key": "visit-81"}', b'{"key": "a b"}', b'{"situation": [1]}, {}')
+        for more in (b"", b', "extra": true', b', "decisions": []')
+    ]
     asked += [("observe", b"", {}), ("observe", b'{"observation": 1}', {}), ("acts", b"{}", {})]
     answers: list[list[Any]] = []
     for slash in ("", "/"):
@@ -173,24 +182,26 @@ def test_act_and_observe_answer_as_litestar_does() -> None:
             for name in ("shop", "nobody"):
                 if name == "shop":
                     ask(server.url, "POST", "/v1/agents", SHOP | {"seed": 1})
+                    tag = decided(server.url).partition("-")[0].encode()
                 found = [
                     ask(
-                        server.url, "POST", f"/v1/agents/{name}/{what}{slash}", body, JSON | headers
+                        server.url, "POST", f"/v1/agents/{name}/{what}{slash}",
+                        body.replace(b"TAG", tag), JSON | headers,
                     )
                     for what, body, headers in asked
-                ]
-                answers.append([_timeless(one) for one in found])
+                ]  # fmt: skip
+                answers.append([_timeless(one, tag) for one in found])
             counts = ask(server.url, "GET", "/v1/metrics").body.decode()
             answers[-1].append([line for line in counts.splitlines() if "requests_total" in line])
     assert answers[:2] == answers[2:]
     assert {status for status, _, _ in answers[0]} == {200, 400, 404, 409, 422}
 
 
-def _timeless(answer: Raw) -> tuple[int, dict[str, str], bytes]:
-    """Return an answer without its times and id, and with a path that has no final slash."""
+def _timeless(answer: Raw, tag: bytes) -> tuple[int, dict[str, str], bytes]:
+    """Return an answer without times, ids of requests and the tag of ids of decisions."""
     left_out = ("date", "content-length", "x-request-id")
     headers = {k: v for k, v in answer.headers.items() if k not in left_out}
-    body = re.sub(rb'"time":[0-9.]+|"request_id":"[^"]*"', b"", answer.body)
+    body = re.sub(rb'"time":[0-9.]+|"request_id":"[^"]*"', b"", answer.body).replace(tag, b"TAG")
     return answer.status, headers, re.sub(rb"/(act|acts|observe)/", rb"/\1", body)
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.limits import TIMEOUT
+from tests.serve.raw import number
 
 from bayescontrol import BernoulliBandit
 from bayescontrol.durable import Decided, Observed
@@ -76,8 +77,8 @@ def require_exactly_once(acknowledged: list[dict[str, Any]], events: list[Any]) 
     assert max(Counter(one["id"] for one in acts).values()) == 1
     for one in acts:
         event = decided.pop(one["key"])
-        assert (str(event.seq), event.a) == (one["id"], one["action"])
+        assert (event.seq, event.a) == (number(one["id"]), one["action"])
     for one in answers:
-        assert observed.pop(int(one["id"])).o == one["o"]
+        assert observed.pop(number(one["id"])).o == one["o"]
     assert not decided
     assert not observed

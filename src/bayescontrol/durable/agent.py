@@ -14,6 +14,7 @@ import os
 import threading
 import time
 import warnings
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, field
@@ -30,7 +31,7 @@ from bayescontrol.durable import events
 from bayescontrol.durable.committer import Committer, Request, fail_all
 from bayescontrol.durable.compaction import compact_log
 from bayescontrol.durable.configuration import Configuration
-from bayescontrol.durable.decisions import Decisions, read_amendments
+from bayescontrol.durable.decisions import Answer, Decisions, read_amendments
 from bayescontrol.durable.driver import posterior_summary
 from bayescontrol.durable.fold import (
     EarlierFolds,
@@ -139,6 +140,9 @@ class DurableAgent(AbstractContextManager["DurableAgent"]):
         self._writing = threading.Lock()
         #: Seconds that the last batch of requests took to compute, without the disk.
         self.compute_seconds = 0.0
+        # How many events of each kind the log has, up to event `_counted`; see `counts`.
+        self._counts, self._counted, self._counting = Counter[str](), 0, threading.Lock()
+        self._counted_sealed = 0  # the events 2 … that were compacted when they were counted
         self._process = os.getpid()
         self._closed = False
         self._opened = opened.pop_all()  # the log, and the store if this agent opened it
@@ -485,6 +489,52 @@ class DurableAgent(AbstractContextManager["DurableAgent"]):
             if type(seq) is not int or seq < 1:
                 raise errors.InvalidRequest(f"{what}={seq!r}: expected a positive integer")
         return events.read_events(self._log, start, stop)
+
+    def counts(self) -> dict[str, int]:
+        """Return how many events of each kind the log has so far.
+
+        >>> from bayescontrol import BernoulliBandit
+        >>> from bayescontrol.durable import open_agent
+        >>> with open_agent("sqlite:///:memory:", "shop", BernoulliBandit(["red"])) as shop:
+        ...     _ = shop.act(), shop.observe(shop.act(), 1)
+        ...     shop.counts()
+        {'created': 1, 'decided': 2, 'observed': 1}
+        """
+        self._require_open()
+        with self._counting:  # only new events are counted
+            head, sealed = max(self._log.head(), self._counted), self._log.sealed
+            if sealed != self._counted_sealed:
+                row = self._log.find_sealed()
+                event = None if row is None else events.decode_row(row, self.name)
+                self._counted, self._counted_sealed, self._counts = 0, sealed, Counter()
+                if isinstance(event, events.Compacted):
+                    self._counts.update(decided=event.decisions, observed=event.observations)
+            self._counts.update(self._log.count_kinds(self._counted + 1, head))
+            self._counted = head
+            return dict(self._counts)
+
+    def decisions(
+        self, start: int = 1, stop: int | None = None
+    ) -> Iterator[tuple[events.Decision, Answer | None]]:
+        """Iterate over the decisions among the events start … stop, each with its answer.
+
+        The answer is None if the decision has none, or if it is withdrawn.
+
+        >>> from bayescontrol import BernoulliBandit
+        >>> from bayescontrol.durable import open_agent
+        >>> with open_agent("sqlite:///:memory:", "shop", BernoulliBandit(["red"])) as shop:
+        ...     _, second = shop.act(), shop.act()
+        ...     _ = shop.observe(second, 1)
+        ...     [(d.id, answer and answer.o) for d, answer in shop.decisions()]
+        [('2', None), ('3', 1)]
+        """
+        logged = self.log(start, stop)
+        found = Decisions(self._log)
+        for event in logged:
+            if isinstance(event, events.Decided):
+                answer = found.find_answer(event.seq)
+                is_open = answer is None or answer.is_withdrawn
+                yield events.Decision.of(event, None, self.name), None if is_open else answer
 
     def explain(self, id: str | events.Decision) -> Explanation:
         """Draw a decision again and return its posterior, mode and probabilities.

@@ -155,12 +155,10 @@ class Decisions:
         """Forget the decisions that were compacted."""
         self._sealed = sealed
         self._pending = {decision.seq: decision for decision in sealed.pending}
-        for decisions in (self._recent, self.open or {}):
-            while decisions and next(iter(decisions)) <= sealed.seq:
-                if decisions is self._recent:
-                    self._forget_oldest()
-                else:
-                    decisions.popitem(last=False)
+        while self._recent and next(iter(self._recent)) <= sealed.seq:
+            self._forget_oldest()
+        while self.open and next(iter(self.open)) <= sealed.seq:
+            self.open.popitem(last=False)
 
     def _compacted(self) -> Compacted | None:
         """Return the sealed snapshot of the log, if there is one."""
@@ -256,7 +254,7 @@ class Decisions:
         """
         if row is None and (seq is None or self._has_vanished(seq)):
             return None
-        event = None if row is None else events.decode_row(row, self._name)
+        event: Any = None if row is None else events.decode_row(row, self._name)
         if not isinstance(event, kinds) or event.seq != (seq or event.seq):
             raise damaged_error(self._name, f"the index does not lead from {lookup}")
         return event

@@ -235,15 +235,25 @@ class Log(ABC):
     def _select(
         self,
         query: Literal[
-            "rows", "amendments", "n", "key", "session", "second", "sizes", "snapshots", "snapshot"
+            "rows",
+            "amendments",
+            "kinds",
+            "n",
+            "key",
+            "session",
+            "second",
+            "sizes",
+            "snapshots",
+            "snapshot",
         ],
         *values: Any,
     ) -> Any:
         """Query this log.
 
-        Return the first `CHUNK` rows, or all amendments, by their first and last seq; rows by n or
-        by key; the last row of a session; the row after event 1; the number of rows and their bytes
-        by kind; the seqs of the snapshots; or one snapshot by seq.
+        Return the first `CHUNK` rows, all amendments, or the number of rows of each kind, by their
+        first and last seq; rows by n or by key; the last row of a session; the row after event 1;
+        the number of rows and their bytes by kind; the seqs of the snapshots; or one snapshot by
+        seq.
         """
 
     @abstractmethod
@@ -275,6 +285,11 @@ class Log(ABC):
         """Return the rows start … stop that correct or withdraw an observation."""
         self._require_open()
         return [Row._make(row) for row in self._select("amendments", start, stop)]
+
+    def count_kinds(self, start: int, stop: int) -> dict[str, int]:
+        """Return how many of the rows start … stop there are of each kind."""
+        self._require_open()
+        return {str(kind): int(count) for kind, count in self._select("kinds", start, stop)}
 
     def find_answer(self, n: int) -> Row | None:
         """Return the row that answers or amends event n, if there is one."""

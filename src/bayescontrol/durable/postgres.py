@@ -57,6 +57,8 @@ _QUERIES: Final[Mapping[str, LiteralString]] = {
     "head": "SELECT head, sealed, id FROM {s}.logs WHERE name = %s",
     "rows": "{select_events} AND seq BETWEEN %s AND %s ORDER BY seq LIMIT {chunk}",
     "amendments": "{select_events} AND seq BETWEEN %s AND %s AND {amends} ORDER BY seq",
+    "kinds": "SELECT kind, count(*) FROM {s}.events WHERE log = {log} AND seq BETWEEN %s AND %s "
+    "GROUP BY kind",
     "n": "{select_events} AND n = %s",
     "key": "{select_events} AND key = %s",
     "session": "{select_events} AND session = %s ORDER BY seq DESC LIMIT 1",

@@ -78,9 +78,10 @@ class Observe(Request):
         self.id, self.n, self.o = id, events.decision_number(id), as_stored(o, "the observation")
         self.cost = cost
         if cost is not None:
-            if not isinstance(cost, int | float) or not math.isfinite(cost):
-                raise errors.BadEvidence(f"cost={short_repr(cost)}: expected a finite number")
-            self.cost = float(cost)
+            given: Any = cost
+            if not isinstance(given, int | float) or not math.isfinite(given):
+                raise errors.BadEvidence(f"cost={short_repr(given)}: expected a finite number")
+            self.cost = float(given)
 
 
 class ObserveTotals(Request):
@@ -96,9 +97,10 @@ class ObserveTotals(Request):
 
     def __init__(self, arm: Any, totals: Totals, x: Any, key: str) -> None:
         super().__init__()
-        if not isinstance(totals, Totals):
+        given: Any = totals
+        if not isinstance(given, Totals):
             raise errors.BadEvidence(
-                f"totals={short_repr(totals)}: give Totals(n, total, squares) of the rewards"
+                f"totals={short_repr(given)}: give Totals(n, total, squares) of the rewards"
             )
         if key is None:
             raise errors.InvalidRequest(

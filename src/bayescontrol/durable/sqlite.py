@@ -45,6 +45,8 @@ _FIND: Final = _SELECT + "seq IN (SELECT seq FROM events WHERE log = ?1 AND {} =
 _QUERIES: Final = {
     "rows": _SELECT + f"seq BETWEEN ?2 AND ?3 ORDER BY seq LIMIT {CHUNK}",
     "amendments": _SELECT + f"seq BETWEEN ?2 AND ?3 AND {AMENDS} ORDER BY seq",
+    "kinds": "SELECT kind, count(*) FROM events WHERE log = ?1 AND seq BETWEEN ?2 AND ?3 "
+    "GROUP BY kind",
     "n": _FIND.format("n"),
     "key": _FIND.format("key"),
     "session": f"{_SELECT}session = ?2 ORDER BY seq DESC LIMIT 1",

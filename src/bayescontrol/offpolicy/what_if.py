@@ -220,7 +220,7 @@ class RewardFunction:
 def declared_bounds(history: Sequence[Event]) -> Bounds | None:
     """Return the range of rewards that the configurations declare, from the first event on."""
     settings = [event.configuration for event in history if isinstance(event, Configured)]
-    ranges = [found.get("reward_range") for found in settings]
+    ranges: list[Any] = [found.get("reward_range") for found in settings]
     if not ranges or None in ranges or not isinstance(history[0], Configured):
         return None
     return min(low for low, _ in ranges), max(high for _, high in ranges)

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, TypeVar
 from msgspec.structs import replace
 
 from bayescontrol import errors
+from bayescontrol.bandits import Schema
 from bayescontrol.durable.agent import DurableAgent, Explanation, handle_together, open_agent
 from bayescontrol.durable.committer import Request
 from bayescontrol.durable.events import Created, Decision, Event, read_events
@@ -30,9 +31,10 @@ from bayescontrol.durable.models import KINDS, Model, as_logged
 from bayescontrol.durable.requests import Act, Observe
 from bayescontrol.seeding import Stream
 from bayescontrol.serve.access import Limits
-from bayescontrol.serve.bodies import requested_model
+from bayescontrol.serve.decision_ids import agent_tag, decode_id, with_ids
 from bayescontrol.serve.http_errors import Refused, UnknownAgent, as_refusal, kind_of
 from bayescontrol.serve.monitor import Metrics, Monitor
+from bayescontrol.serve.requested_models import requested_model
 from bayescontrol.serve.warm_up import warm_up_kinds
 
 if TYPE_CHECKING:
@@ -44,7 +46,7 @@ _logger = logging.getLogger("bayescontrol.serve")
 _READERS: Final = 4
 _WRITERS: Final = 8
 _REPLAYERS: Final = 1
-#: Maximum requests that wait for one agent, in addition to those being committed.
+#: An agent with this many waiting requests, besides those being committed, accepts no more.
 _MAX_WAITING: Final = 1024
 #: Maximum queries of one agent that may replay its log, waiting or running.
 _MAX_REPLAYS: Final = 8
@@ -52,13 +54,14 @@ _MAX_REPLAYS: Final = 8
 _MAX_CACHED: Final = 1024
 #: Seconds of computing from which an agent commits alone, so that others need not wait for it.
 _SLOW: Final = 0.005
-#: Maximum requests of one agent in one commit.
+#: A commit takes requests of an agent until it has this many. A batch is never divided.
 _MAX_BATCH: Final = 256
 #: Seconds within which a store must answer.
 _STORE_TIMEOUT: Final = 3.0
 #: Seconds after a failed write, or a failed test write, before the next test write.
 _RETRY_WRITE: Final = 5.0
-_Waiting: TypeAlias = tuple[Act | Observe, "asyncio.Future[Any]"]
+#: Requests that are committed together, and the future that is done when they are handled.
+_Waiting: TypeAlias = tuple[Sequence[Request], "asyncio.Future[None]"]
 _Batches: TypeAlias = dict["ServedAgent", list[_Waiting]]
 
 
@@ -107,7 +110,10 @@ class Commits:
 
     def _commit(self, batches: _Batches, loop: asyncio.AbstractEventLoop) -> None:
         """Write the batches; runs in a worker thread."""
-        requests = {served.agent: [r for r, _ in batch] for served, batch in batches.items()}
+        requests = {
+            served.agent: [request for group, _ in batch for request in group]
+            for served, batch in batches.items()
+        }
         heads = {agent: agent.head for agent in requests}
         try:
             self._notify(self._monitor.before_commit, requests)
@@ -142,7 +148,7 @@ class Commits:
                 _logger.exception("the monitor failed for agent %r", agent.name)
 
     def _finish(self, batches: _Batches) -> None:
-        """Pass results and errors to the callers, then start the next commit."""
+        """Tell the callers that their requests are handled, then start the next commit."""
         for served, batch in batches.items():
             served.finish_batch(batch)
         self._start()
@@ -152,14 +158,17 @@ class ServedAgent:
     """A durable agent on an event loop: `act` and `observe` return once the event is on disk.
 
     `single` commits the requests of this agent alone, `shared` those of all agents that allow it.
+    `schema` describes situations whose fields have names.
 
     >>> from bayescontrol import BernoulliBandit
+    >>> from bayescontrol.serve.decision_ids import encode_id
     >>> async def visit():
     ...     agent = open_agent("sqlite:///:memory:", "shop", BernoulliBandit(["red"]))
     ...     pools = Pools(*[ThreadPoolExecutor(1)] * 3)
     ...     served = ServedAgent(agent, pools, Commits(pools.writers, Monitor(Metrics())))
     ...     decision = await served.act(None, None)
-    ...     learned = await served.observe(decision.id, 1), await served.observe(decision.id, 1)
+    ...     id = encode_id(served.tag, decision.id)
+    ...     learned = await served.observe(id, 1), await served.observe(id, 1)
     ...     await served.close()
     ...     return decision.action, learned
     >>> asyncio.run(visit())
@@ -167,27 +176,36 @@ class ServedAgent:
     """
 
     def __init__(
-        self, agent: DurableAgent, pools: Pools, single: Commits, shared: Commits | None = None
-    ) -> None:
+        self, agent: DurableAgent, pools: Pools, single: Commits, shared: Commits | None = None,
+        schema: Schema | None = None,
+    ) -> None:  # fmt: skip
         self.agent, self._pools, self._single = agent, pools, single
         self._shared = single if shared is None else shared
-        #: The requests that wait for the next commit.
-        self.waiting: deque[_Waiting] = deque()
+        #: The fields of its situations, if they have names.
+        self.schema = schema
+        #: The tag of the agent in the ids of its decisions, see `serve.decision_ids`.
+        self.tag = agent_tag(agent.created)
+        self._waiting: deque[_Waiting] = deque()
+        #: How many requests wait for the next commit.
+        self.waiting = 0
         self._idle = asyncio.Event()  # set while no request waits or is being committed
         self._idle.set()
         self._closing = False
         self._replays = 0
-        self._probabilities: dict[str, Mapping[Any, float]] = {}  # by decision id
+        self._probabilities: dict[str, Mapping[Any, float]] = {}  # by number of the decision
 
-    async def act(self, x: Any, key: str | None) -> Decision:
+    async def act(
+        self, x: Any, key: str | None, among: Sequence[Any] | None = None,
+        session: str | None = None,
+    ) -> Decision:  # fmt: skip
         """See `DurableAgent.act`.
 
         A request with a known key returns the logged decision, without `probabilities`. Clients of
         a busy server often repeat a request soon, so those of recent decisions with a key are
         cached; others are computed again from the log.
         """
-        decision: Decision = await self._put(Act(x, key))
-        if key is None or decision.probability is None:  # None: P(a) is not known exactly
+        decision: Decision = await self.handle(Act(x, key, among, session))
+        if (key is None and session is None) or decision.probability is None:  # not known exactly
             return decision
         probabilities = decision.probabilities or self._probabilities.get(decision.id)
         if probabilities is None:
@@ -198,12 +216,23 @@ class ServedAgent:
                 del self._probabilities[next(iter(self._probabilities))]
         return replace(decision, probabilities=probabilities)
 
-    async def observe(self, id: str, o: Any) -> bool:
-        """See `DurableAgent.observe`."""
-        return bool(await self._put(Observe(id, o)))
+    async def observe(self, id: str, o: Any, cost: float | None = None) -> bool:
+        """See `DurableAgent.observe`; `id` is the id over HTTP."""
+        return bool(await self.handle(Observe(self.number(id), o, cost)))
+
+    async def handle_batch(self, requests: Sequence[Request]) -> list[Any]:
+        """Handle the requests in one commit; return the result of each, or its error."""
+        await self._put(requests)
+        return [self._outcome(request) for request in requests]
+
+    def number(self, id: str) -> str:
+        """Return the number of a decision from its id over HTTP, or raise `UnknownDecision`."""
+        return decode_id(self.tag, id, self.agent.name)
 
     async def explain(self, id: str | Decision) -> Explanation:
         """See `DurableAgent.explain`. Runs in its own thread, because it may replay a long log."""
+        if isinstance(id, str):
+            id = self.number(id)
         if self._replays >= _MAX_REPLAYS:
             raise Refused("overloaded", f"{_MAX_REPLAYS} decisions are being explained")
         self._replays += 1
@@ -237,16 +266,25 @@ class ServedAgent:
 
     # -- commits ---------------------------------------------------------------------------------
 
-    def _put(self, request: Act | Observe) -> "asyncio.Future[Any]":
-        """Add a request to the next commit; raise `Refused` if too many wait or it is closing."""
+    async def handle(self, request: Request) -> Any:
+        """Return the result of a request after the next commit, or raise its error."""
+        await self._put((request,))
+        outcome = self._outcome(request)
+        if isinstance(outcome, BaseException):
+            raise outcome
+        return outcome
+
+    def _put(self, requests: Sequence[Request]) -> "asyncio.Future[None]":
+        """Add requests to the next commit; raise `Refused` if too many wait or it is closing."""
         if self._closing:
             why = "the server accepts no more requests"
             raise Refused("shutting-down", why, {"Retry-After": "5"})
-        if len(self.waiting) >= _MAX_WAITING:
-            why = f"{len(self.waiting)} requests wait for agent {self.agent.name!r}"
+        if self.waiting >= _MAX_WAITING:
+            why = f"{self.waiting} requests wait for agent {self.agent.name!r}"
             raise Refused("overloaded", why)
-        future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-        self.waiting.append((request, future))
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.append((requests, future))
+        self.waiting += len(requests)
         if self._idle.is_set():
             self._idle.clear()
             self._schedule()
@@ -260,28 +298,34 @@ class ServedAgent:
     def take_batch(self) -> list[_Waiting]:
         """Return the requests of the next commit; become idle if there are none."""
         batch: list[_Waiting] = []
-        while self.waiting and len(batch) < _MAX_BATCH:
-            request, future = self.waiting.popleft()
+        size = 0
+        while self._waiting and size < _MAX_BATCH:
+            requests, future = self._waiting.popleft()
+            self.waiting -= len(requests)
             if not future.done():  # skip requests whose caller stopped waiting
-                batch.append((request, future))
+                batch.append((requests, future))
+                size += len(requests)
         if not batch:
             self._idle.set()
         return batch
 
     def finish_batch(self, batch: list[_Waiting]) -> None:
-        """Pass results and errors to the callers; schedule the requests that came meanwhile."""
-        for request, future in batch:
-            if future.done():
-                continue
-            if request.error is not None:
-                error = as_refusal(request.error) if request.rejected_by_agent else request.error
-                future.set_exception(error)
-            elif request.result is None:  # never acknowledge what may not have been written
-                why = "the request may or may not be stored; repeat it with the same key"
-                future.set_exception(errors.StoreFailed(why))
-            else:
-                future.set_result(request.result)
+        """Wake the callers, and schedule the requests that came meanwhile."""
+        for _, future in batch:
+            if not future.done():
+                future.set_result(None)
         self._schedule()
+
+    def _outcome(self, request: Request) -> Any:
+        """Return the result of a request that was in a commit, or its error."""
+        if request.error is not None:
+            error = as_refusal(request.error) if request.rejected_by_agent else request.error
+            return with_ids(error, self.tag)
+        if request.result is None:  # never acknowledge what may not have been written
+            return errors.StoreFailed(
+                "the request may or may not be stored; repeat it with the same key"
+            )
+        return request.result
 
 
 class ServedAgents:
@@ -344,7 +388,7 @@ class ServedAgents:
         gauge = self.metrics.gauge
         gauge("agents", "Agents that are open.", lambda: len(self.open))
         gauge("requests_waiting", "Requests that wait for a commit.",
-              lambda: sum(len(agent.waiting) for agent in self.open.values()))  # fmt: skip
+              lambda: sum(agent.waiting for agent in self.open.values()))  # fmt: skip
         gauge("agents_unopened", "Agents that the server has not tried to open yet.",
               lambda: self._unopened)  # fmt: skip
         gauge("agents_failed", "Agents that could not be opened.", lambda: len(self.failed))
@@ -411,11 +455,11 @@ class ServedAgents:
                 model = self._registered_model(name, first)
             # Opening may replay a long log; creating does not.
             pool = self._pools.readers if new else self._pools.replayers
-            agent = await _run(pool, self._open_agent, name, model, seed)
+            agent, schema = await _run(pool, self._open_agent, name, model, seed)
             single = Commits(self._pools.writers, self.monitor, self._record_write)
             shares = not self.store.shared and agent.model.name in KINDS
             shared = self._shared_commits if shares else None
-            self.open[name] = ServedAgent(agent, self._pools, single, shared)
+            self.open[name] = ServedAgent(agent, self._pools, single, shared, schema)
             self.failed = [other for other in self.failed if other != name]
         except errors.DiskFull as error:
             self._record_write(error)
@@ -435,8 +479,10 @@ class ServedAgents:
         with closing(self.store.log(name)) as log:
             return next(read_events(log, 1, 1), None)
 
-    def _open_agent(self, name: str, model: Model | None, seed: int | None) -> DurableAgent:
-        """Open or create the agent, and compile its code."""
+    def _open_agent(
+        self, name: str, model: Model | None, seed: int | None
+    ) -> tuple[DurableAgent, Schema | None]:
+        """Open or create the agent, and compile its code; also return the schema of situations."""
         agent = open_agent(self.store, name, model, seed=seed)
         # Draw once from a copy, so that the first request does not wait for the compiler.
         driver = agent.model.driver()
@@ -444,7 +490,8 @@ class ServedAgents:
             x = driver.situation(None)
             driver.act(x, Stream(0))
             driver.probabilities(x)
-        return agent
+        belief = getattr(driver.agent, "belief", None)
+        return agent, getattr(belief, "schema", None) or _stored_schema(agent.model)
 
     def _registered_model(self, name: str, first: Event | None) -> Model | None:
         """Return the user's own model that the log names; None for a model of the library."""
@@ -568,6 +615,12 @@ class ServedAgents:
         await _run(self._pools.readers, self.store.close)
         for pool in (*self._pools, self._checker):
             pool.shutdown()
+
+
+def _stored_schema(model: Model) -> Schema | None:
+    """Return the schema in the settings of a model, or of the problem inside a changing one."""
+    features = model.settings.get("settings", model.settings).get("features")
+    return Schema(features) if isinstance(features, Mapping) else None
 
 
 def _run(pool: Executor, work: Callable[..., T], *arguments: Any) -> "asyncio.Future[T]":

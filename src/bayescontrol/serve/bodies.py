@@ -1,54 +1,37 @@
-"""The JSON bodies of requests and answers, and the models that they name.
+"""The JSON bodies of requests and answers.
 
-    {"situation": null}              ->  act      ->  {"id": "2", "action": "red", …}
-    {"id": "2", "observation": 1}    ->  observe  ->  {"learned": true}
+    {"situation": null}               ->  act      ->  {"id": "k3v7p2dq4m-2", "action": "red", …}
+    {"id": …, "observation": 1}       ->  observe  ->  {"learned": true}
 
 Situations, actions and observations are any JSON values, in the notation of logs
 (`durable.plain`): a tuple is {"tuple": [1, "b"]}, an array {"array": …}, a dict {"dict": …}.
-
-    "bernoulli-bandit", {"arms": ["red", "blue"]}    ->  a built-in kind, see `durable.models`
-    "mine", {}                                       ->  a model that the server was started with
-
-Errors name the fields and settings, not the code that they reach.
 """
 
-import inspect
-import re
-from collections import defaultdict
 from collections.abc import Mapping
-from typing import Annotated, Any, Final, TypeAlias
+from typing import Annotated, Any, Final, Literal, TypeAlias
 
 import msgspec
-import numpy as np
 from msgspec import Meta
 
-from bayescontrol._support.description import ModelKind, SettingDoc
+from bayescontrol.bandits import Schema
 from bayescontrol.durable.agent import Explanation
+from bayescontrol.durable.configuration import REPORTED, Configuration
+from bayescontrol.durable.decisions import Answer
 from bayescontrol.durable.events import Decision
-from bayescontrol.durable.models import KINDS, OF_DRAWS, Model, as_model, restored_schedule
-from bayescontrol.durable.plain import as_plain, from_plain, same_value
-from bayescontrol.errors import BadEvidence, BayesControlError, DamagedLog
-from bayescontrol.serve.http_errors import BadSettings, UnknownModel
+from bayescontrol.durable.plain import as_plain
+from bayescontrol.errors import InvalidRequest
+from bayescontrol.serve.decision_ids import encode_id
+from bayescontrol.serve.http_errors import ProblemDetails
+from bayescontrol.serve.values import plain_situation, value_of
 
 #: The media type of a log.
-LINES: Final = "application/jsonl"
+LINES: Final = "text/jsonl"
 #: Names that need no escaping in a URL.
 NAME: Final = r"^[A-Za-z0-9][A-Za-z0-9._~-]{0,199}\Z"
-#: Every kind of model has these settings.
-SCHEDULE: Final = SettingDoc(
-    '["every_step"], ["doubling"], ["Every", k], ["Geometric", p], ["WhenSituationReturns", home], '
-    '["MinimumDwell", steps, schedule]; for linear-quadratic also ["DeterminantDoubling", factor], '
-    'for dirichlet-mdp also ["tsde"]',
-    "When to draw a new mode from the posterior.",
-)
-TEMPERATURE: Final = SettingDoc(
-    "number from 0.001 to 1000",
-    "Below 1, draws are closer to the mean, and the agent explores less. Default: 1.",
-)
-_SETTING_ERRORS: Final = (TypeError, ValueError, LookupError, ArithmeticError, AttributeError)
-#: Messages of the library about a value begin with its name and an equals sign.
-_NAMES_A_VALUE: Final = re.compile(r"(\w+)(\[[^]]*\])*\s?=")
-
+#: A key that a header can hold.
+KEY: Final = r"^[!-~]{1,200}\Z"
+#: The most entries of a batch.
+_MAX_ENTRIES: Final = 1000
 Value: TypeAlias = Annotated[
     Any,
     Meta(
@@ -62,8 +45,20 @@ _Id: TypeAlias = Annotated[
 ]
 
 
+#: JSON numbers. Their type is checked by `_require_numbers`: Litestar would convert strings.
+_Number: TypeAlias = Annotated[Any, Meta(extra_json_schema={"type": "number"})]
+_NumberOrNull: TypeAlias = Annotated[Any, Meta(extra_json_schema={"type": ["number", "null"]})]
+
+
 class _RequestBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The body of a request; unknown fields are errors."""
+
+
+def _require_numbers(**values: Any) -> None:
+    """Raise ValueError for a value that is no number; msgspec reports it like a wrong type."""
+    for name, v in values.items():
+        if type(v) not in (int, float):
+            raise ValueError(f"{name}: expected a number, got {str(v)[:80]!r}")
 
 
 class CreateBody(_RequestBody, frozen=True):
@@ -81,6 +76,10 @@ class ActBody(_RequestBody, frozen=True):
     """The situation of a decision; null for agents without situations."""
 
     situation: Value = None
+    #: The arms that may be chosen; null for all active arms.
+    among: list[Value] | None = None
+    #: A session holds its decision: the same session gets it again, while its arm is eligible.
+    session: Annotated[str, Meta(min_length=1, max_length=200)] | None = None
 
 
 class ObserveBody(_RequestBody, frozen=True):
@@ -88,6 +87,31 @@ class ObserveBody(_RequestBody, frozen=True):
 
     id: _Id
     observation: Value
+    #: What the decision has cost, for arms whose price is "reported".
+    cost: _NumberOrNull = None
+
+    def __post_init__(self) -> None:
+        if self.cost is not None:
+            _require_numbers(cost=self.cost)
+
+
+class ActEntry(ActBody, frozen=True):
+    """One decision of a batch."""
+
+    #: A name for this entry: a repeated entry returns the same decision.
+    key: Annotated[str, Meta(pattern=KEY)] | None = None
+
+
+class ActBatch(_RequestBody, frozen=True):
+    """Many decisions, which are made in one commit."""
+
+    decisions: Annotated[list[ActEntry], Meta(max_length=_MAX_ENTRIES)]
+
+
+class ObserveBatch(_RequestBody, frozen=True):
+    """Many observations, which are learned in one commit."""
+
+    observations: Annotated[list[ObserveBody], Meta(max_length=_MAX_ENTRIES)]
 
 
 class Probability(msgspec.Struct, frozen=True):
@@ -97,11 +121,22 @@ class Probability(msgspec.Struct, frozen=True):
     probability: _UnitInterval
 
 
+class SharedLists(dict[int, list[Probability]]):
+    """Converts each mapping of probabilities once: decisions of a batch share them."""
+
+    def of(self, probabilities: Mapping[Any, float]) -> list[Probability]:
+        """Return the probabilities as a list. The mapping must live as long as this object."""
+        found = self.get(id(probabilities))
+        if found is None:
+            found = self[id(probabilities)] = probability_list(probabilities)
+        return found
+
+
 class DecisionInfo(msgspec.Struct, frozen=True):
     """A decision, which is on disk before the answer is sent.
 
-    >>> DecisionInfo.of(Decision("2", "red", 0.5, None, 1, 0.0)).action
-    'red'
+    >>> DecisionInfo.of(Decision("2", "red", 0.5, None, 1, 0.0), "k3v7p2dq4m").id
+    'k3v7p2dq4m-2'
     """
 
     id: _Id
@@ -115,20 +150,91 @@ class DecisionInfo(msgspec.Struct, frozen=True):
     basis: Annotated[int, Meta(ge=0)]
     #: Seconds since 1970.
     time: float
+    session: str | None
+    #: Whether the decision belongs to the holdout, which ignores what was learned.
+    holdout: bool
 
     @classmethod
-    def of(cls, d: Decision) -> "DecisionInfo":
-        """Convert to the body of an answer."""
-        probabilities = None if d.probabilities is None else probability_list(d.probabilities)
-        action, x = as_plain(d.action, "the action"), as_plain(d.situation, "the situation")
+    def of(
+        cls, d: Decision, tag: str, schema: Schema | None = None,
+        lists: SharedLists | None = None,
+    ) -> "DecisionInfo":  # fmt: skip
+        """Convert to the body of an answer; `tag` and `schema` are those of the agent.
+
+        The probabilities of all actions are included if there are `lists` to convert them.
+        """
+        probabilities = None
+        if lists is not None and d.probabilities is not None:
+            probabilities = lists.of(d.probabilities)
+        x = None if d.situation is None else plain_situation(d.situation, schema)
         p = None if d.probability is None else _clipped(d.probability)
-        return cls(d.id, action, p, probabilities, x, d.basis, d.time)
+        action = as_plain(d.action, "the action")
+        return cls(
+            encode_id(tag, d.id), action, p, probabilities, x, d.basis, d.time, d.session,
+            d.holdout,
+        )  # fmt: skip
 
 
 class Learned(msgspec.Struct, frozen=True):
     """Whether an observation was new. If not, the agent knew it already, and nothing changed."""
 
     learned: bool
+
+
+class ActResult(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The decision of an entry of a batch, or the problem that it has."""
+
+    decision: DecisionInfo | None = None
+    problem: ProblemDetails | None = None
+
+
+class ActResults(msgspec.Struct, frozen=True):
+    """The results of a batch, in the order of its entries."""
+
+    results: list[ActResult]
+
+
+class ObserveResult(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Whether an entry of a batch was new, as in `Learned`, or the problem that it has."""
+
+    learned: bool | None = None
+    problem: ProblemDetails | None = None
+
+
+class ObserveResults(msgspec.Struct, frozen=True):
+    """The results of a batch, in the order of its entries."""
+
+    results: list[ObserveResult]
+
+
+class DecisionRecord(msgspec.Struct, frozen=True):
+    """A decision of the log with its observation, if it has one."""
+
+    decision: DecisionInfo
+    answered: bool
+    observation: Value
+    #: When it was observed, in seconds since 1970.
+    observed_at: float | None
+    #: Whether the observation is the default, which was recorded at the end of the window.
+    is_default: bool
+
+    @classmethod
+    def of(
+        cls, d: Decision, answer: Answer | None, tag: str, schema: Schema | None
+    ) -> "DecisionRecord":
+        """Convert to an entry of a page."""
+        decision = DecisionInfo.of(d, tag, schema)
+        if answer is None:
+            return cls(decision, False, None, None, False)
+        o = as_plain(answer.o, "the observation")
+        return cls(decision, True, o, answer.last.time, answer.is_default)
+
+
+class DecisionPage(msgspec.Struct, frozen=True):
+    """Decisions with their observations, and the `start` of the next page, if there is one."""
+
+    decisions: list[DecisionRecord]
+    next: int | None
 
 
 class ExplanationInfo(msgspec.Struct, frozen=True):
@@ -141,13 +247,16 @@ class ExplanationInfo(msgspec.Struct, frozen=True):
     mode: str | None
     answered: bool
     observation: Value
+    #: Whether the observation is the default, which was recorded at the end of the window.
+    is_default: bool
 
     @classmethod
-    def of(cls, e: Explanation) -> "ExplanationInfo":
-        """Convert to the body of an answer."""
+    def of(cls, e: Explanation, tag: str, schema: Schema | None) -> "ExplanationInfo":
+        """Convert to the body of an answer; `tag` and `schema` are those of the agent."""
         mode = None if e.mode is None else repr(e.mode)
         o = as_plain(e.observation, "the observation")
-        return cls(DecisionInfo.of(e.decision), e.posterior, mode, e.answered, o)
+        decision = DecisionInfo.of(e.decision, tag, schema, SharedLists())
+        return cls(decision, e.posterior, mode, e.answered, o, e.is_default)
 
 
 class AgentInfo(msgspec.Struct, frozen=True):
@@ -163,12 +272,15 @@ class AgentInfo(msgspec.Struct, frozen=True):
     head: int
     decisions: int
     observations: int
+    #: The JSON schema of a situation whose fields have names; otherwise null.
+    situation_schema: dict[str, Any] | None
 
 
 class AgentList(msgspec.Struct, frozen=True):
-    """The names of all agents in the store."""
+    """Names of agents, and the `after` of the next page, if there is one."""
 
     agents: list[str]
+    next: str | None
 
 
 class Posterior(msgspec.Struct, frozen=True):
@@ -228,109 +340,139 @@ def probability_list(probabilities: Mapping[Any, float]) -> list[Probability]:
     return [Probability(as_plain(a, "an action"), _clipped(p)) for a, p in probabilities.items()]
 
 
-def value_of(plain: Any, what: str, error: type[BayesControlError] = BadEvidence) -> Any:
-    """Decode a value from its JSON notation; raise `error` if a log cannot store it.
+# -- totals, arms and the configuration ------------------------------------------------------------
 
-    >>> value_of({"tuple": [1, "b"]}, "the observation")
-    (1, 'b')
-    >>> value_of({"b": 1}, "the observation")
-    Traceback (most recent call last):
-    bayescontrol.errors.BadEvidence: the observation {'b': 1} cannot be stored in a log: ...
+
+class TotalsBody(_RequestBody, frozen=True):
+    """The totals of many rewards of an arm that belong to no decision."""
+
+    arm: Value
+    #: The number of rewards, their sum, and the sum of their squares, if it is known.
+    n: Annotated[Any, Meta(extra_json_schema={"type": "integer", "minimum": 0})]
+    total: _Number
+    squares: _NumberOrNull = None
+    situation: Value = None
+
+    def __post_init__(self) -> None:
+        squares = 0 if self.squares is None else self.squares
+        _require_numbers(n=self.n, total=self.total, squares=squares)
+        if self.n < 0 or self.n % 1 != 0:
+            raise ValueError(f"n: expected the number of rewards, got {self.n!r}")
+
+
+class WithdrawBody(_RequestBody, frozen=True):
+    """A decision whose observation was wrong."""
+
+    id: _Id
+
+
+class Withdrawal(msgspec.Struct, frozen=True):
+    """Whether the observation was withdrawn now. If not, it was before, and nothing changed."""
+
+    withdrawn: bool
+
+
+class ArmBody(_RequestBody, frozen=True):
+    """A change of an arm. A new arm may have a prior of its own, as the model takes it."""
+
+    arm: Value
+    change: Literal["add", "pause", "resume", "retire"]
+    prior: Value = None
+
+
+class ArmInfo(msgspec.Struct, frozen=True):
+    """An arm: its state is active, paused or retired."""
+
+    arm: Value
+    state: str
+    #: The current price: declared, or the mean of the reported costs; null if it has none.
+    price: float | None
+
+
+class ArmList(msgspec.Struct, frozen=True):
+    """The arms of an agent."""
+
+    arms: list[ArmInfo]
+
+
+class Changed(msgspec.Struct, frozen=True):
+    """The number of the event that records a change."""
+
+    event: int
+
+
+class Share(_RequestBody, frozen=True):
+    """The least and the greatest probability of an arm."""
+
+    arm: Value
+    low: _Number = 0.0
+    high: _Number = 1.0
+
+    def __post_init__(self) -> None:
+        _require_numbers(low=self.low, high=self.high)
+
+
+class Price(_RequestBody, frozen=True):
+    """The price of an arm in units of reward, or "reported": the mean of its reported costs."""
+
+    arm: Value
+    price: Annotated[
+        Any, Meta(extra_json_schema={"anyOf": [{"type": "number"}, {"const": REPORTED}]})
+    ]
+
+    def __post_init__(self) -> None:
+        if self.price != REPORTED:
+            _require_numbers(price=self.price)
+
+
+class ConfigurationBody(_RequestBody, frozen=True):
+    """What limits the decisions of an agent and their feedback; nothing by default.
+
+    >>> ConfigurationBody.of(Configuration(prices={"red": 0.5})).prices
+    [Price(arm='red', price=0.5)]
     """
-    try:
-        return from_plain(plain)
-    except (DamagedLog, RecursionError):
-        raise error(
-            f"{what} {str(plain)[:80]} cannot be stored in a log: write a tuple as "
-            '{"tuple": […]} and an object as {"dict": [["key", value], …]}'
-        ) from None
 
+    #: The share of decisions that ignore the belief; they take `control`, or any arm if it is null.
+    holdout: _Number = 0.0
+    control: Value = None
+    shares: list[Share] = msgspec.field(default_factory=list)
+    prices: list[Price] = msgspec.field(default_factory=list)
+    #: Seconds after which a decision without an observation gets the `default`.
+    window: _NumberOrNull = None
+    default: Value = None
+    #: The least and the greatest valid reward.
+    reward_range: Annotated[list[_Number], Meta(min_length=2, max_length=2)] | None = None
 
-# -- the model of a new agent ---------------------------------------------------------------------
+    def __post_init__(self) -> None:
+        low, high = self.reward_range or (0, 0)
+        window = 0 if self.window is None else self.window
+        _require_numbers(holdout=self.holdout, window=window, least=low, greatest=high)
 
+    @classmethod
+    def of(cls, c: Configuration) -> "ConfigurationBody":
+        """Convert to the body of an answer."""
+        shares = [Share(as_plain(a, "an arm"), *bounds) for a, bounds in c.shares.items()]
+        prices = [Price(as_plain(a, "an arm"), price) for a, price in c.prices.items()]
+        control, default = as_plain(c.control, "the control"), as_plain(c.default, "the default")
+        limits = None if c.reward_range is None else [*c.reward_range]
+        return cls(c.holdout, control, shares, prices, c.window, default, limits)
 
-def requested_model(name: str, plain: Mapping[str, Any], models: Mapping[str, Model]) -> Model:
-    """Return the server's own model of that name, or the built-in one with these JSON settings.
+    def configuration(self) -> Configuration:
+        """Return the configuration; raise `InvalidRequest` if it is invalid."""
 
-    >>> requested_model("bernoulli-bandit", {"arms": ["red", "blue"]}, {}).settings["arms"]
-    ['red', 'blue']
-    >>> requested_model("bernoulli-bandit", {"legs": 2}, {})
-    Traceback (most recent call last):
-    bayescontrol.serve.http_errors.BadSettings: model 'bernoulli-bandit' has no setting 'legs': ...
-    """
-    settings = {s: value_of(v, f"setting {s}", BadSettings) for s, v in plain.items()}
-    if name in models:
-        model = models[name]
-        if settings and not same_value(settings, dict(model.settings)):
-            raise BadSettings(f"model {name!r} is defined by the server: it takes no settings")
-        return model
-    if name not in KINDS:
-        raise UnknownModel(f"no model {name!r}: give one of {', '.join([*models, *KINDS])}")
-    kind = KINDS[name].model_kind
-    _require_known(kind, settings)
-    _require_small(kind, settings)
-    try:
-        if "settings" in kind.settings and settings["problem"] in KINDS:  # also the problem inside
-            _require_small(KINDS[settings["problem"]].model_kind, settings["settings"])
-        schedule = restored_schedule(settings.pop("schedule", ["every_step"]), kind)
-        temperature = settings.pop("temperature", 1.0)
-        model = as_model(KINDS[name](**settings), schedule, temperature)
-        model.driver()
-    except BayesControlError as error:
-        raise BadSettings(f"model {name!r}: {error}") from None
-    except _SETTING_ERRORS as error:
-        raise BadSettings(f"model {name!r}: {_explained(error, settings)}") from None
-    return model
+        def value(plain: Any, what: str) -> Any:
+            return value_of(plain, what, InvalidRequest)
 
-
-def required_settings(name: str) -> set[str]:
-    """Return the settings of a built-in kind that have no default."""
-    parameters = inspect.signature(KINDS[name]).parameters
-    return {s for s, parameter in parameters.items() if parameter.default is parameter.empty}
-
-
-def _require_known(kind: ModelKind, settings: Mapping[str, Any]) -> None:
-    """Raise `BadSettings` for a setting that the model does not have, or that is missing."""
-    known = [*kind.settings, *OF_DRAWS]
-    for setting in settings:
-        if setting not in known:
-            raise BadSettings(
-                f"model {kind.name!r} has no setting {setting[:80]!r}: it has {', '.join(known)}"
-            )
-    required = required_settings(kind.name)
-    for setting in kind.settings:
-        if setting in required and setting not in settings:
-            raise BadSettings(f"model {kind.name!r}: the setting {setting!r} is missing")
-
-
-def _require_small(kind: ModelKind, settings: Mapping[str, Any]) -> None:
-    """Raise `BadSettings` if a model of this size may not be created over HTTP."""
-    sizes: dict[str, int] = defaultdict(int)
-    for setting, value in settings.items():
-        sizes[setting] = _size(value)
-        if isinstance(value, dict):
-            sizes |= {f"{setting}.{name}": _size(v) for name, v in value.items()}
-    for setting, doc in kind.settings.items():
-        if doc.largest is not None and sizes[setting] > doc.largest:
-            raise BadSettings(f"{sizes[setting]} {setting}: over HTTP give up to {doc.largest:,}")
-    for limit in kind.limits:
-        if (size := limit.size(sizes)) > limit.largest:
-            raise BadSettings(f"{limit.what} is {size:,}: over HTTP use at most {limit.largest:,}")
-
-
-def _size(value: Any) -> int:
-    """Return the length of a list, the number of entries of an array, or a number itself."""
-    if isinstance(value, np.ndarray):
-        return value.size
-    if isinstance(value, list | tuple | dict):
-        return len(value)
-    return max(value, 0) if isinstance(value, int) else 0
-
-
-def _explained(error: Exception, settings: Mapping[str, Any]) -> str:
-    """Return the error's message if it begins with a setting, else a message for HTTP clients."""
-    text = str(error)
-    named = _NAMES_A_VALUE.match(text)
-    if named and named[1] in (*settings, *OF_DRAWS):
-        return text
-    return f"the settings {', '.join(settings)} are invalid: see their documentation at /docs"
+        try:
+            shares = {value(s.arm, "an arm"): (s.low, s.high) for s in self.shares}
+            prices = {value(p.arm, "an arm"): p.price for p in self.prices}
+        except TypeError as error:  # not hashable
+            raise InvalidRequest(f"shares or prices name an arm that is invalid: {error}") from None
+        if len(shares) < len(self.shares) or len(prices) < len(self.prices):
+            raise InvalidRequest("an arm occurs twice in shares or in prices: give it once")
+        limits: Any = None if self.reward_range is None else tuple(self.reward_range)
+        return Configuration(
+            holdout=self.holdout, control=value(self.control, "control"), shares=shares,
+            prices=prices, window=self.window, default=value(self.default, "default"),
+            reward_range=limits,
+        )  # fmt: skip

@@ -17,7 +17,7 @@ import ssl
 import time
 import uuid
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, suppress
 from functools import partial
 from pathlib import Path
@@ -27,12 +27,16 @@ from urllib.parse import quote, urlencode, urlsplit
 import msgspec
 
 from bayescontrol._support.files import close_on_error
+from bayescontrol.bandits.totals import Totals
+from bayescontrol.durable.configuration import Configuration
 from bayescontrol.durable.events import Decision, Event, from_line
 from bayescontrol.durable.models import as_model
 from bayescontrol.durable.plain import as_plain, from_plain
 from bayescontrol.errors import BayesControlError
 from bayescontrol.serve import http_errors
 from bayescontrol.serve.access import require_sendable
+from bayescontrol.serve.bodies import ConfigurationBody
+from bayescontrol.serve.values import read_situation
 
 #: Statuses after which a request is repeated: too slow, too many requests, overloaded.
 _RETRIED: Final = frozenset({408, 429, 502, 503, 504})
@@ -146,7 +150,12 @@ class Client(AbstractContextManager["Client"]):
 
     def agents(self) -> list[str]:
         """Return the names of all agents."""
-        return list(self.call("GET", "/v1/agents")["agents"])
+        names: list[str] = []
+        page: dict[str, Any] = {"next": ""}
+        while page["next"] is not None:
+            page = self.call("GET", f"/v1/agents?{urlencode({'after': page['next']})}")
+            names += page["agents"]
+        return names
 
     def create(
         self, name: str, model: Any, settings: Mapping[str, Any] | None = None, *,
@@ -285,22 +294,99 @@ class RemoteAgent:
         self._client, self.name = client, name
         self._path = f"/v1/agents/{quote(name, safe='')}"
 
-    def act(self, x: Any = None, *, key: str | None = None) -> Decision:
+    def act(
+        self, x: Any = None, *, key: str | None = None, among: Sequence[Any] | None = None,
+        session: str | None = None,
+    ) -> Decision:  # fmt: skip
         """See `DurableAgent.act`. Without a `key`, the client generates one for its retries."""
-        sent_key: Any = uuid.uuid4().hex if key is None else key
-        if not (isinstance(sent_key, str) and re.fullmatch(r"[!-~]{1,200}", sent_key)):
-            # The key is not shown: a caller may have passed the token instead.
-            raise http_errors.InvalidKey(
-                "the key is invalid: give a string of 1 to 200 visible ASCII characters"
-            )
-        headers = {"Idempotency-Key": sent_key}
-        body = {"situation": as_plain(x, "the situation")}
+        body = _act_entry(x, key, among, session)
+        headers = {"Idempotency-Key": body.pop("key")}
         return _decision(self._client.call("POST", f"{self._path}/act", body, headers))
 
-    def observe(self, id: str | Decision, o: Any) -> bool:
+    def observe(self, id: str | Decision, o: Any, *, cost: float | None = None) -> bool:
         """See `DurableAgent.observe`. Returns True if the observation is new, else False."""
-        body = {"id": _id(id), "observation": as_plain(o, "the observation")}
+        body = _observe_entry(id, o, cost)
         return bool(self._client.call("POST", f"{self._path}/observe", body)["learned"])
+
+    def act_batch(
+        self, calls: Iterable[Mapping[str, Any]], *, probabilities: bool = False
+    ) -> list[Decision | Exception]:
+        """Decide up to 1,000 times in one request and one commit.
+
+        Each of `calls` has the arguments of `act` by name: `{"x": …, "key": …}`. The result of a
+        call is its decision, or the error that `act` would raise. With `probabilities`, decisions
+        have the probabilities of all actions.
+        """
+        path = f"{self._path}/act/batch" + ("?probabilities=true" if probabilities else "")
+        body = {"decisions": [_act_entry(**call) for call in calls]}
+        results = self._client.call("POST", path, body)["results"]
+        return [_decision(r["decision"]) if "decision" in r else _batch_error(r) for r in results]
+
+    def observe_batch(self, calls: Iterable[Mapping[str, Any]]) -> list[bool | Exception]:
+        """Learn up to 1,000 observations in one request and one commit.
+
+        Each of `calls` has the arguments of `observe` by name: `{"id": …, "o": …}`. The result of a
+        call is that of `observe`, or the error that it would raise.
+        """
+        body = {"observations": [_observe_entry(**call) for call in calls]}
+        results = self._client.call("POST", f"{self._path}/observe/batch", body)["results"]
+        return [r["learned"] if "learned" in r else _batch_error(r) for r in results]
+
+    def observe_totals(self, arm: Any, totals: Totals, x: Any = None, *, key: str) -> bool:
+        """See `DurableAgent.observe_totals`."""
+        names = ("n", "total", "squares")
+        body = {"arm": as_plain(arm, "the arm"), "situation": as_plain(x, "the situation")}
+        body |= dict(zip(names, totals, strict=True))
+        headers = {"Idempotency-Key": _require_key(key)}
+        return bool(self._client.call("POST", f"{self._path}/totals", body, headers)["learned"])
+
+    def withdraw(self, id: str | Decision) -> bool:
+        """See `DurableAgent.withdraw`."""
+        body = {"id": _id(id)}
+        return bool(self._client.call("POST", f"{self._path}/withdraw", body)["withdrawn"])
+
+    def add_arm(self, arm: Any, prior: Any = None) -> int:
+        """See `DurableAgent.add_arm`."""
+        return self._change_arm(arm, "add", prior)
+
+    def pause_arm(self, arm: Any) -> int:
+        """See `DurableAgent.pause_arm`."""
+        return self._change_arm(arm, "pause")
+
+    def resume_arm(self, arm: Any) -> int:
+        """See `DurableAgent.resume_arm`."""
+        return self._change_arm(arm, "resume")
+
+    def retire_arm(self, arm: Any) -> int:
+        """See `DurableAgent.retire_arm`."""
+        return self._change_arm(arm, "retire")
+
+    def _change_arm(self, arm: Any, change: str, prior: Any = None) -> int:
+        """Change an arm; return the number of the event."""
+        body = {"arm": as_plain(arm, "the arm"), "change": change}
+        body |= {"prior": as_plain(prior, "the prior")}
+        return int(self._client.call("POST", f"{self._path}/arms", body)["event"])
+
+    def arms(self) -> dict[Any, str]:
+        """Return the state of every arm: "active", "paused" or "retired"."""
+        found = self._client.call("GET", f"{self._path}/arms")["arms"]
+        return {from_plain(one["arm"]): one["state"] for one in found}
+
+    def prices(self) -> dict[Any, float]:
+        """Return the current price of every arm that has one."""
+        found = self._client.call("GET", f"{self._path}/arms")["arms"]
+        return {from_plain(one["arm"]): one["price"] for one in found if one["price"] is not None}
+
+    @property
+    def configuration(self) -> Configuration:
+        """The configuration of the next decision, which is read from the server."""
+        plain = self._client.call("GET", f"{self._path}/configuration")
+        return msgspec.convert(plain, ConfigurationBody).configuration()
+
+    def configure(self, configuration: Configuration) -> int:
+        """Replace the configuration, from the next decision on; return the number of the event."""
+        body = ConfigurationBody.of(configuration)
+        return int(self._client.call("PUT", f"{self._path}/configuration", body)["event"])
 
     def info(self) -> dict[str, Any]:
         """Return the model and settings of the agent, and the size of its log."""
@@ -322,9 +408,20 @@ class RemoteAgent:
         """Return the decision, the posterior at that time, the mode drawn and the observation."""
         n = quote(_id(id), safe="")
         found: dict[str, Any] = self._client.call("GET", f"{self._path}/decisions/{n}")
-        found["decision"] = _decision(found["decision"])
-        found["observation"] = from_plain(found["observation"])
-        return found
+        return found | _decoded(found)
+
+    def decisions(self, start: int = 1) -> Iterator[dict[str, Any]]:
+        """Yield the decisions from event `start` on, oldest first, with their observations.
+
+        Each is a dict with `decision`, `answered`, `observation`, `observed_at` and `is_default`.
+        """
+        following: int | None = start
+        while following is not None:
+            path = f"{self._path}/decisions?limit=1000&start={following:d}"
+            page = self._client.call("GET", path)
+            for found in page["decisions"]:
+                yield found | _decoded(found)
+            following = page["next"]
 
     def log(self, start: int = 1) -> Iterator[Event]:
         """Yield the events from number `start` on, after verifying their checksums."""
@@ -345,6 +442,40 @@ def _id(id: str | Decision) -> str:
     return str(id.id if isinstance(id, Decision) else id)
 
 
+def _require_key(key: Any) -> str:
+    """Return a key that a header can hold, or raise `InvalidKey`."""
+    if not (isinstance(key, str) and re.fullmatch(r"[!-~]{1,200}", key)):
+        # The key is not shown: a caller may have passed the token instead.
+        raise http_errors.InvalidKey(
+            "the key is invalid: give a string of 1 to 200 visible ASCII characters"
+        )
+    return key
+
+
+def _act_entry(
+    x: Any = None, key: str | None = None, among: Sequence[Any] | None = None,
+    session: str | None = None,
+) -> dict[str, Any]:  # fmt: skip
+    """Return the body of an act, with a key; raise `InvalidKey` if the key is invalid."""
+    sent_key = uuid.uuid4().hex if key is None else _require_key(key)
+    body: dict[str, Any] = {"situation": as_plain(x, "the situation"), "key": sent_key}
+    if among is not None:
+        body["among"] = [as_plain(arm, "an eligible arm") for arm in among]
+    return body if session is None else body | {"session": session}
+
+
+def _observe_entry(id: str | Decision, o: Any, cost: float | None = None) -> dict[str, Any]:
+    """Return the body of an observe."""
+    body = {"id": _id(id), "observation": as_plain(o, "the observation")}
+    return body if cost is None else body | {"cost": cost}
+
+
+def _decoded(plain: Mapping[str, Any]) -> dict[str, Any]:
+    """Decode the decision and the observation of an explanation or a record."""
+    o = from_plain(plain["observation"])
+    return {"decision": _decision(plain["decision"]), "observation": o}
+
+
 def _probabilities(plain: Any) -> dict[Any, float] | None:
     """Decode a list of `bodies.Probability` to {action: probability}; None stays None."""
     return plain and {from_plain(item["action"]): item["probability"] for item in plain}
@@ -354,17 +485,27 @@ def _decision(plain: Mapping[str, Any]) -> Decision:
     """Decode the fields of a `bodies.DecisionInfo`."""
     return Decision(
         id=plain["id"], action=from_plain(plain["action"]), probability=plain["probability"],
-        situation=from_plain(plain["situation"]), basis=plain["basis"], time=plain["time"],
-        probabilities=_probabilities(plain["probabilities"]),
+        situation=read_situation(plain["situation"]), basis=plain["basis"], time=plain["time"],
+        probabilities=_probabilities(plain["probabilities"]), session=plain["session"],
+        holdout=plain["holdout"],
     )  # fmt: skip
 
 
 def _error(status: int, body: bytes) -> Exception:
     """Return the error of the library that an answer reports, or `Refused`."""
     try:
-        problem = _decode_problem(body)
+        return _problem_error(_decode_problem(body))
     except msgspec.DecodeError:
         return http_errors.Refused("internal", f"{status}: {body[:200].decode(errors='replace')}")
+
+
+def _batch_error(result: Mapping[str, Any]) -> Exception:
+    """Return the error of an entry of a batch."""
+    return _problem_error(msgspec.convert(result["problem"], http_errors.ProblemDetails))
+
+
+def _problem_error(problem: http_errors.ProblemDetails) -> Exception:
+    """Return the error of the library that a problem reports, or `Refused`."""
     name = problem.type.rpartition(":")[2]
     kind = http_errors.ERROR_KINDS.get(name)
     if kind is None or kind.error is None or kind.error is BayesControlError:

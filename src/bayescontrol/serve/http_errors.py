@@ -149,6 +149,10 @@ ERROR_KINDS: Final[dict[str, ErrorKind]] = {
     "store-failed": ErrorKind(503, "The store failed", _RETRY, errors.StoreFailed),
     "head-moved": ErrorKind(503, "Another process wrote at the same time", _RETRY,
         errors.HeadMoved),
+    "unknown-arm": ErrorKind(422, "No such arm", "GET /v1/agents/{name}/arms lists the arms.",
+        errors.UnknownArm),
+    "invalid-request": ErrorKind(422, "The request does not fit the agent", _VALUE,
+        errors.InvalidRequest),
     "refused": ErrorKind(422, "The agent rejected the value", _VALUE, BayesControlError),
     "internal": ErrorKind(500, "The server failed", f"See the log of the server. {_RETRY}"),
 }  # fmt: skip
@@ -203,6 +207,12 @@ def http_wording(message: str) -> str:
     return message
 
 
+def problem_of(name: str, detail: str, request_id: str = "") -> ProblemDetails:
+    """Return the problem of this kind, a key of `ERROR_KINDS`."""
+    kind = ERROR_KINDS[name]
+    return ProblemDetails(_URN + name, kind.title, kind.status, detail, kind.next, request_id)
+
+
 def error_response(
     name: str, detail: str, headers: Mapping[str, str] | None = None, request_id: str = ""
 ) -> tuple[int, dict[str, str], bytes]:
@@ -215,8 +225,7 @@ def error_response(
     (503, '1', 'application/problem+json')
     """
     kind = ERROR_KINDS[name]
-    details = ProblemDetails(_URN + name, kind.title, kind.status, detail, kind.next, request_id)
-    body = msgspec.json.encode(details)
+    body = msgspec.json.encode(problem_of(name, detail, request_id))
     usual = {"Retry-After": "1"} if kind.status == 503 else {}
     usual |= {"Content-Type": MEDIA_TYPE, "Content-Length": str(len(body))}
     return kind.status, usual | dict(headers or {}), body

@@ -50,6 +50,8 @@ PUBLIC: Final = frozenset({"/", "/docs", "/openapi.json", "/v1/health/live", "/v
 _DOCS: Final = "/docs/"
 #: The event stream, which has its own limit.
 STREAM: Final = "/events"
+#: A public path whose answer describes the agents to callers with a token, which is then checked.
+_DOCUMENT: Final = "/openapi.json"
 _HEALTH: Final = "/v1/health/"
 _READING: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 _CLOSE: Final = {"Connection": "close"}
@@ -142,7 +144,10 @@ class Middleware:
             raise Refused("forbidden-origin", f"Origin: {origin[:80].decode('latin-1')}")
         caller: Caller | None = None
         address = (scope.get("client") or ("",))[0]
-        if self._tokens and path not in PUBLIC and not path.startswith(_DOCS):
+        is_public = path in PUBLIC or path.startswith(_DOCS)
+        if path == _DOCUMENT and b"authorization" in headers:
+            is_public = False
+        if self._tokens and not is_public:
             caller = self._tokens.caller(headers.get(b"authorization"))
             if caller is None:
                 has_token = b"authorization" in headers
@@ -351,9 +356,9 @@ def require_few_values(body: bytes, most: int) -> None:
 
 def _reject_duplicate_keys(pairs: list[tuple[str, Any]]) -> None:
     """Raise `Refused` if a key occurs twice; the JSON decoder calls it for every object."""
-    for key, count in Counter(key for key, _ in pairs).items():
-        if count > 1:
-            raise Refused("bad-request", f"the key {key[:80]!r} occurs twice in one object")
+    if len(dict(pairs)) < len(pairs):
+        ((key, _),) = Counter(key for key, _ in pairs).most_common(1)
+        raise Refused("bad-request", f"the key {key[:80]!r} occurs twice in one object")
 
 
 _DECODER: Final = json.JSONDecoder(object_pairs_hook=_reject_duplicate_keys)

@@ -29,12 +29,13 @@ from bayescontrol._support.values import distinct_texts
 from bayescontrol.durable.agent import DurableAgent
 from bayescontrol.durable.committer import Request
 from bayescontrol.durable.driver import posterior_summary
-from bayescontrol.durable.events import Compacted, Decision, Observed
+from bayescontrol.durable.events import Decision
 from bayescontrol.durable.models import KINDS
 from bayescontrol.durable.plain import as_plain
 from bayescontrol.durable.requests import Act, Observe
 from bayescontrol.errors import BadSituation, BayesControlError
 from bayescontrol.protocols import PosteriorMeasure
+from bayescontrol.serve.decision_ids import agent_tag, encode_id
 from bayescontrol.serve.http_errors import Refused
 
 if TYPE_CHECKING:
@@ -132,9 +133,10 @@ def add_file_gauges(metrics: Metrics, url: str) -> None:
 
 
 class _Statistics:
-    """What the monitor remembers about one agent."""
+    """What the monitor remembers about one agent; `tag` is in the ids of its decisions."""
 
-    def __init__(self) -> None:
+    def __init__(self, tag: str) -> None:
+        self.tag = tag
         self.last_decision = 0  # number of the last decision that was counted
         self.decisions = 0
         self.regret = 0.0
@@ -199,7 +201,7 @@ class Monitor:
         for request in requests:
             if isinstance(request, Act) and isinstance(request.result, Decision):
                 decided += self._count_decision(statistics, name, request.result)
-            else:
+            elif isinstance(request, Observe):
                 learned += request.result is True
         metrics = self._metrics
         metrics.child(metrics.batch_sizes, name).observe(len(requests))
@@ -234,7 +236,8 @@ class Monitor:
         if due and self._loop is not None:
             self._last_shown = statistics.last_shown = now
             event = _event("decision", {
-                "agent": name, "id": decision.id, "action": action_label(decision),
+                "agent": name, "id": encode_id(statistics.tag, decision.id),
+                "action": action_label(decision),
                 "probability": decision.probability, "time": decision.time,
             })  # fmt: skip
             self._loop.call_soon_threadsafe(self._send, event)
@@ -243,7 +246,7 @@ class Monitor:
         """Return what is remembered about an agent; nothing is at first."""
         found = self._statistics.get(agent.name)
         if found is None:
-            found = self._statistics.setdefault(agent.name, _Statistics())
+            found = self._statistics.setdefault(agent.name, _Statistics(agent_tag(agent.created)))
         return found
 
     # -- events ----------------------------------------------------------------------------------
@@ -268,12 +271,8 @@ class Monitor:
         """Return the numbers of one agent that the live page shows."""
         statistics, model = self._statistics_of(agent), agent.model.name
 
-        def read(rule: Any) -> tuple[int, int | None, dict[str, Any]]:
-            """Read everything at one event of the log."""
-            return agent.head, observation_count(rule), belief_state(agent, rule)
-
-        head, count, state = agent.ask(read)
-        decisions, observations = split_events(agent, head, count)
+        state = agent.ask(lambda rule: belief_state(agent, rule))
+        decisions, observations = decisions_and_answers(agent)
         surprises = list(statistics.surprises)
         return {
             "name": agent.name, "model": f"{model} {agent.model.version}",
@@ -343,34 +342,10 @@ def action_label(decision: Decision) -> str:
     return a if isinstance(a, str) else msgspec.json.encode(as_plain(a, "an action")).decode()
 
 
-def split_events(agent: DurableAgent, head: int, count: int | None) -> tuple[int, int]:
-    """Return the numbers of decisions and observations among the first `head` events of the log.
-
-    The first event is the creation. `count` is the number of observations; if it is None, they are
-    counted in the log.
-
-    >>> from bayescontrol import BernoulliBandit
-    >>> from bayescontrol.durable import open_agent
-    >>> with open_agent("sqlite:///:memory:", "shop", BernoulliBandit(["red"])) as shop:
-    ...     _ = shop.act(), shop.observe(shop.act(), 1)
-    ...     split_events(shop, shop.head, shop.ask(observation_count))
-    (2, 1)
-    """
-    if count is None:
-        events = agent.log(1, head)
-        count = sum(
-            e.observations if isinstance(e, Compacted) else isinstance(e, Observed) for e in events
-        )
-    return head - 1 - count, count
-
-
-def observation_count(rule: Any) -> int | None:
-    """Return how many observations an agent has learned; None if its belief does not count them."""
-    alarm = getattr(rule, "alarm", None)
-    if alarm is not None:
-        return int(alarm.t)
-    count = getattr(getattr(rule, "belief", None), "count", None)
-    return None if count is None else int(count)
+def decisions_and_answers(agent: DurableAgent) -> tuple[int, int]:
+    """Return the numbers of decisions, and of those that were observed or got the default."""
+    counts = agent.counts()
+    return counts.get("decided", 0), counts.get("observed", 0) + counts.get("defaulted", 0)
 
 
 def posterior_rows(rule: Any, model: str = "") -> list[dict[str, Any]]:

@@ -5,6 +5,8 @@ models of the library are described and have examples where an agent is created.
 style of Swagger UI are files of the installed package offapi: the page needs no other server.
 """
 
+import re
+from collections.abc import Mapping
 from functools import cache
 from importlib.metadata import distribution, version
 from typing import Any, Final
@@ -20,10 +22,13 @@ from litestar.response import File
 from bayescontrol._support.description import ModelKind, SettingDoc
 from bayescontrol.durable.models import KINDS
 from bayescontrol.serve import bodies
+from bayescontrol.serve.agents import ServedAgent
 from bayescontrol.serve.http_errors import ProblemDetails
 from bayescontrol.serve.middleware import PUBLIC
 from bayescontrol.serve.page import digest, headers
-from bayescontrol.serve.routes import ROUTES, Agents, Name
+from bayescontrol.serve.requested_models import SCHEDULE, TEMPERATURE, required_settings
+from bayescontrol.serve.routes import ROUTES
+from bayescontrol.serve.routes.parameters import Agents, Name
 
 _REF: Final = "#/components/schemas/"
 _ABOUT: Final = (
@@ -33,6 +38,8 @@ _ABOUT: Final = (
     "POST /v1/agents describes the models and their settings; its examples, and those of act and "
     "observe, can be sent from here. [The live page](/)"
 )
+#: The media types of the answers that are text.
+_TEXT: Final = {"log": bodies.LINES, "metrics": "text/plain", "decisions_csv": "text/csv"}
 _SETTINGS: Final = (
     "These models can be created by name. Settings that are not marked as required are optional. "
     "The examples below create one agent of each. Every model has the settings:"
@@ -65,7 +72,10 @@ def openapi_document(needs_token: bool = False) -> dict[str, Any]:
     structs = [
         value
         for name, value in vars(bodies).items()
-        if isinstance(value, type) and issubclass(value, msgspec.Struct) and name[0] != "_"
+        if getattr(value, "__module__", "") == bodies.__name__
+        and isinstance(value, type)
+        and issubclass(value, msgspec.Struct)
+        and name[0] != "_"
     ]
     _, components = msgspec.json.schema_components(
         [*structs, ProblemDetails], ref_template=_REF + "{name}"
@@ -85,6 +95,24 @@ def openapi_document(needs_token: bool = False) -> dict[str, Any]:
     }
 
 
+def with_situations(document: dict[str, Any], agents: Mapping[str, ServedAgent]) -> dict[str, Any]:
+    """Return the document with the schema `Situation.NAME` of every agent that has one."""
+    schemas = dict(document["components"]["schemas"])
+    found = list[dict[str, str]]()
+    for name, agent in sorted(agents.items()):
+        if agent.schema is not None:
+            # The name of a component has no other characters.
+            component = f"Situation.{re.sub(r'[^A-Za-z0-9._-]', '_', name)}"
+            about = {"title": component, "description": f"A situation of the agent {name}."}
+            schemas[component] = about | agent.schema.json_schema()
+            found.append({"$ref": _REF + component})
+    for body in ("ActBody", "ActEntry") if found else ():
+        fields = schemas[body]["properties"]
+        situation = fields["situation"] | {"anyOf": [*found, {}]}
+        schemas[body] = schemas[body] | {"properties": fields | {"situation": situation}}
+    return document | {"components": document["components"] | {"schemas": schemas}}
+
+
 def _complete(operation: dict[str, Any]) -> None:
     """Correct and complete what Litestar has derived for an operation, in place.
 
@@ -102,8 +130,8 @@ def _complete(operation: dict[str, Any]) -> None:
     id_ = operation["operationId"]
     if id_ == "create":
         models = "\n\n".join(_model_text(family.model_kind) for family in KINDS.values())
-        schedule = _setting_text("schedule", bodies.SCHEDULE)
-        temperature = _setting_text("temperature", bodies.TEMPERATURE)
+        schedule = _setting_text("schedule", SCHEDULE)
+        temperature = _setting_text("temperature", TEMPERATURE)
         operation["description"] += "\n\n".join(["", _SETTINGS, schedule, temperature, models])
     if "requestBody" in operation:
         operation["requestBody"]["required"] = id_ != "act"
@@ -111,7 +139,7 @@ def _complete(operation: dict[str, Any]) -> None:
             name: {"summary": name, "value": _example(id_, family.model_kind)}
             for name, family in KINDS.items()
         }
-    media = {"log": bodies.LINES, "metrics": "text/plain"}.get(id_)
+    media = _TEXT.get(id_)
     if media is not None:
         operation["responses"]["200"]["content"] = {media: {"schema": {"type": "string"}}}
 
@@ -122,12 +150,12 @@ def _example(operation: str, kind: ModelKind) -> dict[str, Any]:
         return {"name": f"my-{kind.name}", "model": kind.name, "settings": kind.example}
     if operation == "act":
         return {"situation": kind.situation}
-    return {"id": "2", "observation": kind.observation}
+    return {"id": "k3v7p2dq4m-2", "observation": kind.observation}
 
 
 def _model_text(kind: ModelKind) -> str:
     """Describe a model and its settings in Markdown."""
-    required = bodies.required_settings(kind.name)
+    required = required_settings(kind.name)
     settings = [_setting_text(s, doc, s in required) for s, doc in kind.settings.items()]
     lines = [*settings, "", f"An observation is {_escaped(kind.feedback)}."]
     return "\n".join([f"### {kind.name}", "", _escaped(kind.summary), "", *lines])
@@ -148,10 +176,13 @@ def _escaped(text: str) -> str:
 
 
 @get("/openapi.json", include_in_schema=False)
-async def document(agents: Agents) -> Response[bytes]:
+async def document(agents: Agents, request: Request[Any, Any, Any]) -> Response[bytes]:
     """The OpenAPI document."""
-    encoded = msgspec.json.encode(openapi_document(agents.needs_token))
-    return Response(encoded, media_type="application/json")
+    found = openapi_document(agents.needs_token)
+    # If the header is sent, the middleware has checked the token.
+    if not agents.needs_token or "authorization" in request.headers:
+        found = with_situations(found, agents.open)
+    return Response(msgspec.json.encode(found), media_type="application/json")
 
 
 @get("/docs", include_in_schema=False)
@@ -161,7 +192,10 @@ async def page(agents: Agents, request: Request[Any, Any, Any]) -> Response[str]
     plugin = SwaggerRenderPlugin(
         js_url=js, standalone_preset_js_url=preset, css_url=css, favicon="", style=""
     )
-    html = plugin.render(request, openapi_document(agents.needs_token)).decode()
+    found = openapi_document(agents.needs_token)
+    if not agents.needs_token:
+        found = with_situations(found, agents.open)
+    html = plugin.render(request, found).decode()
     script = html.rpartition("<script type='text/javascript'>")[2].partition("</script>")[0]
     policy = (
         f"default-src 'none'; script-src 'self' '{digest(script)}'; style-src 'self'; "

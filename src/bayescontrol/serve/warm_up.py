@@ -11,7 +11,7 @@ from contextlib import closing
 from bayescontrol.durable.agent import open_agent
 from bayescontrol.durable.models import KINDS
 from bayescontrol.durable.plain import from_plain
-from bayescontrol.serve.bodies import requested_model
+from bayescontrol.serve.requested_models import requested_model
 
 
 def warm_up_kinds(kinds: Iterable[str]) -> float:

@@ -71,6 +71,17 @@ class Schema:
         """Return the fields as plain values, as logs store them."""
         return dict(self.fields)
 
+    def json_schema(self) -> dict[str, Any]:
+        """Return a JSON schema of the contexts, for clients in other languages.
+
+        An unseen category is valid, so categories are examples, not an enumeration.
+
+        >>> Schema({"age": "number", "plan": ["free", "pro"]}).json_schema()["required"]
+        ['age', 'plan']
+        """
+        properties = {name: _json_field(field) for name, field in self.fields.items()}
+        return {"type": "object", "properties": properties, "required": list(properties)}
+
     def __len__(self) -> int:
         """The number of features."""
         return len(self.names)
@@ -96,6 +107,15 @@ def _checked_field(name: Any, field: Any) -> Any:
         f"features: field {name!r} is {field!r}: expected 'number', {{'center': 40, 'scale': 15}} "
         "with a positive scale, 'boolean', or a list of different categories"
     )
+
+
+def _json_field(field: Any) -> dict[str, Any]:
+    """Return the JSON schema of a field."""
+    if not isinstance(field, list):
+        return {"type": _BOOLEAN if field == _BOOLEAN else _NUMBER}
+    is_text = all(isinstance(category, str) for category in field)
+    schema = {"description": "A category; others count as unseen.", "examples": field}
+    return {"type": "string", **schema} if is_text else schema
 
 
 def _encoded(name: str, field: Any, value: Any) -> list[float]:
