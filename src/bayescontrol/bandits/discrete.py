@@ -119,7 +119,7 @@ class Bernoulli(Family):
     def learn_totals(self, row: FloatArray, totals: Totals) -> FloatArray:
         """Count the rewards of 1 and of 0."""
         n, total, _ = checked_totals(totals, "Bernoulli", 0, 1, whole=True)
-        return row + np.array([total, n - total])
+        return np.array([row[0] + total, row[1] + (n - total)])
 
     def interval(self, rows: FloatArray, tails: FloatArray) -> FloatArray:
         """Solve I_m(α, β) = p for m: the inverse of the regularised incomplete beta function."""

@@ -221,7 +221,7 @@ class ArmDrawsBelief(DrawsBelief):
         if self._choice is not None:
             places, costs = self._choice
             arms = tuple(arms[j] for j in places.tolist())
-            net = net[:, places] if costs is None else net[:, places] - costs
+            net = np.ascontiguousarray(net[:, places]) - (0.0 if costs is None else costs)
         is_best = net == net.max(1, keepdims=True)
         share = self.posterior() / is_best.sum(1)
         p = np.einsum("i,ij->j", share, is_best)

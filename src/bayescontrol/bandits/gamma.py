@@ -122,7 +122,7 @@ class Poisson(family.Family):
     def learn_totals(self, row: FloatArray, totals: Totals) -> FloatArray:
         """Add the sum and the number of the rewards."""
         n, total, _ = checked_totals(totals, "Poisson", 0.0, family.LARGEST_COUNT, whole=True)
-        return row + np.array([total, n])
+        return np.array([row[0] + total, row[1] + n])
 
     def interval(self, rows: FloatArray, tails: FloatArray) -> FloatArray:
         """Solve P(a, b m) = p for m: the inverse of the regularised incomplete gamma function."""
@@ -182,7 +182,7 @@ class Exponential(family.Family):
     def learn_totals(self, row: FloatArray, totals: Totals) -> FloatArray:
         """Add the number and the sum of the rewards, which must be positive."""
         n, total, _ = checked_totals(totals, "exponential", LEAST_TIME, LARGEST_TIME)
-        return row + np.array([n, total])
+        return np.array([row[0] + n, row[1] + total])
 
     def interval(self, rows: FloatArray, tails: FloatArray) -> FloatArray:
         """Solve Q(a, b / m) = p for m: m = 1/θ is at most 1/t where θ is at least t."""

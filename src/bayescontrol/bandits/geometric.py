@@ -90,7 +90,7 @@ class Geometric(family.Family):
     def learn_totals(self, row: FloatArray, totals: Totals) -> FloatArray:
         """Add the number and the sum of the rewards."""
         n, total, _ = checked_totals(totals, "geometric", 0.0, family.LARGEST_COUNT, whole=True)
-        return row + np.array([n, total])
+        return np.array([row[0] + n, row[1] + total])
 
     def interval(self, rows: FloatArray, tails: FloatArray) -> FloatArray:
         """m = q/(1 - q) for the quantile q of 1 - p ~ Beta(β, α)."""
