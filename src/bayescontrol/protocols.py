@@ -217,6 +217,27 @@ class Resumable(Protocol[M_co]):
     def copy(self) -> Any: ...
 
 
+class Totals(NamedTuple):
+    """n rewards of an arm, their sum, and the sum of their squares, which some arms need.
+
+    >>> from bayescontrol import BernoulliBandit
+    >>> belief = BernoulliBandit(["red", "blue"]).belief()
+    >>> belief.observe_totals(None, "red", Totals(1000, 420))
+    >>> belief.pulls
+    {'red': 1000, 'blue': 0}
+    """
+
+    n: int
+    total: float
+    squares: float | None = None
+
+
+class AggregatedRewards(Protocol[X_contra, A_contra]):
+    """Learn many rewards of an arm in the same situation at once. An error changes nothing."""
+
+    def observe_totals(self, x: X_contra, a: A_contra, totals: Totals, /) -> None: ...
+
+
 class Choosing(Protocol):
     """Choose among some arms only, and subtract prices from mean rewards, within a block.
 
@@ -246,12 +267,6 @@ class CountsDecisions(Protocol[X_contra, A_contra, O_contra]):
     def window(self) -> int: ...
     def begin(self) -> None: ...
     def answer(self, decision: int, x: X_contra, a: A_contra, o: O_contra, /) -> None: ...
-
-
-class LearnsTotals(Protocol[X_contra, A_contra]):
-    """Learn the totals of many rewards of an arm, see `bayescontrol.bandits.Totals`."""
-
-    def observe_totals(self, x: X_contra, a: A_contra, totals: Any, /) -> None: ...
 
 
 class Retirement(Protocol):

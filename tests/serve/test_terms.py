@@ -7,9 +7,9 @@ import pytest
 from tests.serve.raw import ask, memory, number
 
 from bayescontrol import BernoulliBandit, errors
-from bayescontrol.bandits.totals import Totals
 from bayescontrol.durable import Configuration, DurableAgent, open_agent
 from bayescontrol.mdp import GibbsMDP
+from bayescontrol.protocols import Totals
 from bayescontrol.serve import Client, RemoteAgent
 from bayescontrol.serve.http_errors import Refused
 

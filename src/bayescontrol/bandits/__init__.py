@@ -34,7 +34,7 @@ from bayescontrol.bandits.learned import LearnedArmsBelief as LearnedArmsBelief
 from bayescontrol.bandits.pooled import Pooled as Pooled
 from bayescontrol.bandits.pooled import PooledBelief as PooledBelief
 from bayescontrol.bandits.pooled import SegmentMeans as SegmentMeans
-from bayescontrol.bandits.totals import Totals as Totals
+from bayescontrol.protocols import Totals as Totals
 
 #: The bandits of all families, in the order of the documentation.
 FAMILIES: Final[tuple[type[Bandit], ...]] = tuple(

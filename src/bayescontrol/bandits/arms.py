@@ -30,10 +30,11 @@ from bayescontrol.bandits.family import (
     Intervals,
     best_at_prices,
     same_family,
+    with_totals,
 )
 from bayescontrol.bandits.roster import Arms, BestArmMode, HasArms, Roster
 from bayescontrol.errors import BadEvidence, IncompatibleState, InvalidTable, MissingCapability
-from bayescontrol.protocols import PosteriorMeasure, Probabilities, Summary
+from bayescontrol.protocols import PosteriorMeasure, Probabilities, Summary, Totals
 from bayescontrol.record import Record
 from bayescontrol.schedules import every_step
 from bayescontrol.seeding import Stream, StreamLike, state_of
@@ -263,6 +264,16 @@ class ArmsBelief(Tempered, HasArms[MeanRewards]):
                 raise BadEvidence(f"reward {o!r} of arm {a!r} is too large for the posterior")
             self._rows[j] = row
         self._roster.counts[j] += 1
+
+    def observe_totals(self, x: Any, a: Any, totals: Totals) -> None:
+        """Update arm a with many rewards, as if one by one. An error leaves the belief unchanged.
+
+        Gaussian arms with unknown noise need the sum of the squared rewards too.
+        """
+        j = self._roster.labels.place(a)
+        self._rows[j] = with_totals(self.family, self._rows[j], totals, a)
+        self._roster.counts[j] += int(totals.n)
+        self._refresh()
 
     def sample(self, rng: StreamLike) -> MeanRewards:
         """Draw m ~ P(m | âo_<t): the mean reward of every active arm."""

@@ -27,8 +27,8 @@ from bayescontrol.beliefs.change_points import (
     DecisionClock,
     Event,
 )
-from bayescontrol.errors import BadEvidence, InvalidPrior
-from bayescontrol.protocols import PosteriorMeasure, Probabilities, Summary
+from bayescontrol.errors import BadEvidence, InvalidPrior, MissingCapability
+from bayescontrol.protocols import PosteriorMeasure, Probabilities, Summary, Totals
 from bayescontrol.seeding import Stream, StreamLike, state_of
 
 
@@ -117,6 +117,12 @@ class _ArmsClock(DecisionClock, HasArms[Any]):
     posterior_measure: ClassVar[PosteriorMeasure | None] = PosteriorMeasure("mean reward", "reward")
     #: A static belief, which checks events.
     prior: Any
+
+    def observe_totals(self, x: Any, a: Any, totals: Totals) -> None:
+        """Raise MissingCapability: rewards have effect by the time at which they came."""
+        raise MissingCapability(
+            "a changing belief needs to know when each reward came: observe each decision by its id"
+        )
 
     def _event(self, x: Any, a: Any, o: Any) -> Any:
         """Return a valid event, or raise an error."""

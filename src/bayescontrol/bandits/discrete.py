@@ -32,9 +32,11 @@ from bayescontrol.bandits.family import (
 from bayescontrol.bandits.learned import Learned, with_prior
 from bayescontrol.bandits.priced import priced_best
 from bayescontrol.bandits.roster import Arms
+from bayescontrol.beliefs.totals import checked_totals
 from bayescontrol.errors import InvalidPrior, InvalidTable
 from bayescontrol.kernels.families import number
 from bayescontrol.kernels.posteriors import BETA
+from bayescontrol.protocols import Totals
 from bayescontrol.seeding import Stream
 
 _BERNOULLI: Final = FamilyKind(
@@ -113,6 +115,11 @@ class Bernoulli(Family):
     ) -> FloatArray:
         """P(m_j - prices[j] > all others), by quadrature."""
         return priced_best(BETA, rows[:, 0], rows[:, 1], prices, mixture, bounded=True)
+
+    def learn_totals(self, row: FloatArray, totals: Totals) -> FloatArray:
+        """Count the rewards of 1 and of 0."""
+        n, total, _ = checked_totals(totals, "Bernoulli", 0, 1, whole=True)
+        return np.array([row[0] + total, row[1] + (n - total)])
 
     def interval(self, rows: FloatArray, tails: FloatArray) -> FloatArray:
         """Solve I_m(α, β) = p for m: the inverse of the regularised incomplete beta function."""

@@ -29,9 +29,10 @@ from bayescontrol.bandits.arms import ArmsEnvironment, MeanRewards
 from bayescontrol.bandits.family import Family
 from bayescontrol.bandits.roster import Arms
 from bayescontrol.beliefs.draws import DrawsBelief
+from bayescontrol.beliefs.totals import observe_each
 from bayescontrol.errors import InvalidPrior, MissingCapability, counted
 from bayescontrol.kernels.families import number
-from bayescontrol.protocols import PosteriorMeasure, Probabilities, Summary
+from bayescontrol.protocols import PosteriorMeasure, Probabilities, Summary, Totals
 from bayescontrol.rule import ControlRule
 from bayescontrol.schedules import Schedule, every_step
 from bayescontrol.seeding import StreamLike
@@ -184,6 +185,15 @@ class ArmDrawsBelief(DrawsBelief):
         m.flags.writeable = False
         return m
 
+    def observe_totals(self, x: Any, a: Any, totals: Totals) -> None:
+        """Learn rewards of 0 and 1, at most 10,000, one by one. An error changes nothing."""
+        if self._rewards.family.kind != number("bernoulli"):
+            raise MissingCapability(
+                f"draws for {self._rewards.family!r} cannot learn totals: observe the rewards one "
+                "by one, observe(x, a, o)"
+            )
+        observe_each(self, x, a, totals)
+
     @property
     def labels(self) -> tuple[Any, ...]:
         """All arms."""
@@ -211,7 +221,7 @@ class ArmDrawsBelief(DrawsBelief):
         if self._choice is not None:
             places, costs = self._choice
             arms = tuple(arms[j] for j in places.tolist())
-            net = net[:, places] if costs is None else net[:, places] - costs
+            net = np.ascontiguousarray(net[:, places]) - (0.0 if costs is None else costs)
         is_best = net == net.max(1, keepdims=True)
         share = self.posterior() / is_best.sum(1)
         p = np.einsum("i,ij->j", share, is_best)

@@ -20,6 +20,7 @@ from bayescontrol._mode_queries import has
 from bayescontrol._support.description import ARMS, ModelKind, SettingDoc
 from bayescontrol.bandits.best_arm import Mixture
 from bayescontrol.errors import BadEvidence, InvalidPrior, InvalidTable, MissingCapability
+from bayescontrol.protocols import Totals
 from bayescontrol.seeding import Stream
 
 #: The largest reward that is a count: not every larger whole number is a double.
@@ -134,11 +135,31 @@ class PricedArms(Protocol):
         """P(m_j - prices[j] > all others) for every arm j."""
 
 
+class LearnsTotals(Protocol):
+    """The posterior of an arm depends on the number, the sum and the squares of rewards only."""
+
+    def learn_totals(self, row: FloatArray, totals: Totals) -> FloatArray:
+        """Return the row after these rewards; raise BadEvidence if they are impossible."""
+
+
+def with_totals(family: Family, row: FloatArray, totals: Totals, arm: Any) -> FloatArray:
+    """Return the row after these rewards; raise an error if the family or the row cannot be."""
+    if not has(family, LearnsTotals):
+        raise MissingCapability(
+            f"{family!r} cannot learn totals: observe the rewards one by one, observe(x, a, o)"
+        )
+    learned = family.learn_totals(row, totals)
+    if not np.isfinite(learned).all():
+        raise BadEvidence(f"{totals!r} of arm {arm!r} is too large for the posterior")
+    return learned
+
+
 def best_at_prices(
     family: Any, rows: FloatArray, prices: FloatArray | None, mixture: Mixture | None = None
 ) -> FloatArray:
     """Return `best` of the family without prices, else `best_priced`."""
-    if not has(family, BestArm if prices is None else PricedArms):
+    needed: type[Any] = BestArm if prices is None else PricedArms
+    if not has(family, needed):
         raise MissingCapability(
             f"{family!r} has no exact action probabilities{' with prices' * (prices is not None)}: "
             "estimate them by counting the arms that `draw_action` chooses"

@@ -20,12 +20,16 @@ from bayescontrol.bandits.best_arm import Mixture, gamma_best
 from bayescontrol.bandits.learned import Learned, with_prior
 from bayescontrol.bandits.priced import priced_best
 from bayescontrol.bandits.roster import Arms
+from bayescontrol.beliefs.totals import checked_totals
 from bayescontrol.kernels.families import number
 from bayescontrol.kernels.posteriors import GAMMA, INVERSE_GAMMA
+from bayescontrol.protocols import Totals
 from bayescontrol.seeding import Stream
 
 #: The largest exponential reward, and the largest mean reward.
 LARGEST_TIME: Final = 1e150
+#: The smallest sum of many exponential rewards, for each of them.
+LEAST_TIME: Final = 1e-300
 _POISSON: Final = family.FamilyKind(
     "poisson-bandit",
     "Arms that pay counts.",
@@ -115,6 +119,11 @@ class Poisson(family.Family):
         """P(m_j - prices[j] > all others), by quadrature."""
         return priced_best(GAMMA, rows[:, 0], rows[:, 1], prices, mixture)
 
+    def learn_totals(self, row: FloatArray, totals: Totals) -> FloatArray:
+        """Add the sum and the number of the rewards."""
+        n, total, _ = checked_totals(totals, "Poisson", 0.0, family.LARGEST_COUNT, whole=True)
+        return np.array([row[0] + total, row[1] + n])
+
     def interval(self, rows: FloatArray, tails: FloatArray) -> FloatArray:
         """Solve P(a, b m) = p for m: the inverse of the regularised incomplete gamma function."""
         from scipy import special  # type: ignore[import-untyped]
@@ -169,6 +178,11 @@ class Exponential(family.Family):
     ) -> FloatArray:
         """P(m_j - prices[j] > all others), by quadrature."""
         return priced_best(INVERSE_GAMMA, rows[:, 0], rows[:, 1], prices, mixture)
+
+    def learn_totals(self, row: FloatArray, totals: Totals) -> FloatArray:
+        """Add the number and the sum of the rewards, which must be positive."""
+        n, total, _ = checked_totals(totals, "exponential", LEAST_TIME, LARGEST_TIME)
+        return np.array([row[0] + n, row[1] + total])
 
     def interval(self, rows: FloatArray, tails: FloatArray) -> FloatArray:
         """Solve Q(a, b / m) = p for m: m = 1/θ is at most 1/t where θ is at least t."""

@@ -28,8 +28,10 @@ from bayescontrol.bandits.best_arm import Mixture, normal_best, student_best
 from bayescontrol.bandits.changing_learned import SCALES, Given, unit_of
 from bayescontrol.bandits.learned import NEGLIGIBLE, Learned, is_learned
 from bayescontrol.bandits.roster import Arms, Roster
+from bayescontrol.beliefs.totals import checked_totals
 from bayescontrol.errors import InvalidPrior, QuadratureFailed
 from bayescontrol.kernels.families import number
+from bayescontrol.protocols import Totals
 from bayescontrol.seeding import Stream
 
 #: The largest reward, mean and standard deviation: their squares must be finite.
@@ -161,6 +163,13 @@ class GaussianRewards(_GaussianFamily):
         """P(m_j > all others), by quadrature."""
         return normal_best(rows[:, 0], 1.0 / np.sqrt(rows[:, 1]), mixture)
 
+    def learn_totals(self, row: FloatArray, totals: Totals) -> FloatArray:
+        """λ ← λ + n/σ²,  μ ← μ + n (mean - μ) / σ²λ."""
+        n, total, _ = checked_totals(totals, "Gaussian", -LARGEST, LARGEST)
+        precision = n / (self.sd * self.sd)
+        lam = row[1] + precision
+        return np.array([row[0] + precision * (total / n - row[0]) / lam, lam])
+
     def interval(self, rows: FloatArray, tails: FloatArray) -> FloatArray:
         """μ + Φ⁻¹(p) / √λ."""
         from scipy import special  # type: ignore[import-untyped]
@@ -239,6 +248,20 @@ class NormalGamma(_GaussianFamily):
                 f"alpha of at least {LEAST_ALPHA}; each reward adds 1/2"
             )
         return student_best(mu, np.sqrt(beta / alpha / kappa), 2.0 * alpha, mixture)
+
+    def learn_totals(self, row: FloatArray, totals: Totals) -> FloatArray:
+        """Add the evidence of n rewards, with d = mean - μ; it needs the sum of squares.
+
+        β ← β + (Σ r² - n mean² + κ n d²/(κ + n)) / 2     μ ← μ + n d/(κ + n)
+        κ ← κ + n                                         α ← α + n/2
+        """
+        checked = checked_totals(totals, "Gaussian", -LARGEST, LARGEST, needs_squares=True)
+        n, total, squares = checked
+        mu, kappa, alpha, beta = row.tolist()
+        mean = total / n
+        d, within = mean - mu, cast("float", squares) - total * mean
+        beta += 0.5 * (within + kappa * n * d * d / (kappa + n))
+        return np.array([mu + n * d / (kappa + n), kappa + n, alpha + 0.5 * n, beta])
 
     def interval(self, rows: FloatArray, tails: FloatArray) -> FloatArray:
         """μ + t_2α⁻¹(p) √(β/ακ)."""

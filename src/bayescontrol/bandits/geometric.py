@@ -18,8 +18,10 @@ from bayescontrol.bandits.bandit import Bandit
 from bayescontrol.bandits.best_arm import Mixture, beta_best
 from bayescontrol.bandits.priced import priced_best
 from bayescontrol.bandits.roster import Arms
+from bayescontrol.beliefs.totals import checked_totals
 from bayescontrol.kernels.families import number
 from bayescontrol.kernels.posteriors import BETA
+from bayescontrol.protocols import Totals
 from bayescontrol.seeding import Stream
 
 #: The smallest probability of success: with it rewards stay far below 2^53, where counts end.
@@ -84,6 +86,11 @@ class Geometric(family.Family):
     ) -> FloatArray:
         """P(m_j - prices[j] > all others), by quadrature."""
         return priced_best(BETA, rows[:, 1], rows[:, 0], prices, mixture)
+
+    def learn_totals(self, row: FloatArray, totals: Totals) -> FloatArray:
+        """Add the number and the sum of the rewards."""
+        n, total, _ = checked_totals(totals, "geometric", 0.0, family.LARGEST_COUNT, whole=True)
+        return np.array([row[0] + n, row[1] + total])
 
     def interval(self, rows: FloatArray, tails: FloatArray) -> FloatArray:
         """m = q/(1 - q) for the quantile q of 1 - p ~ Beta(β, α)."""

@@ -27,8 +27,10 @@ from bayescontrol.bandits.discrete import BernoulliBandit
 from bayescontrol.bandits.draws import weighted_quantiles
 from bayescontrol.bandits.family import zero_or_one
 from bayescontrol.beliefs.particles import Particle, ParticleBelief
+from bayescontrol.beliefs.totals import observe_each
 from bayescontrol.errors import InvalidPrior, InvalidTable
 from bayescontrol.finite.tabular import Labels, TabularEnvironment, TabularModes
+from bayescontrol.protocols import Totals
 from bayescontrol.rule import ControlRule
 from bayescontrol.schedules import Schedule, every_step
 from bayescontrol.seeding import SeedLike, Stream, as_stream
@@ -52,6 +54,8 @@ class JointBandit(TabularModes):
     """
 
     fused_loop = staticmethod(TabularModes.fused_loop)
+    #: The belief can learn totals, see `FiniteBelief.observe_totals`.
+    pays_zero_or_one: ClassVar[bool] = True
     model_kind: ClassVar[ModelKind] = ModelKind(
         "joint-bandit",
         "Arms 0, 1, … that pay 0 or 1, under one of M joint hypotheses.",
@@ -208,6 +212,10 @@ class LogitNormalBelief(ParticleBelief):
     def labels(self) -> Names:
         """The arms."""
         return Names("arm", self._theta.shape[1])
+
+    def observe_totals(self, x: Any, a: Any, totals: Totals) -> None:
+        """Learn rewards of 0 and 1, at most 10,000, one by one. An error changes nothing."""
+        observe_each(self, x, a, totals)
 
     @contextmanager
     def choosing(

@@ -31,13 +31,13 @@ from bayescontrol.bandits.family import (
 )
 from bayescontrol.bandits.roster import Arms, Roster
 from bayescontrol.errors import BadEvidence, InvalidPrior, MissingCapability
-from bayescontrol.protocols import Probabilities
+from bayescontrol.protocols import Probabilities, Totals
 from bayescontrol.seeding import Stream, StreamLike, state_of
 
 #: Hyperparameters with a smaller posterior probability are left out of P(a | past).
 NEGLIGIBLE: Final = 1e-10
-#: totals(statistics) -> the sum and the number of the rewards of each arm
-Totals: TypeAlias = Callable[[FloatArray], tuple[FloatArray, FloatArray]]
+#: sums(statistics) -> the sum and the number of the rewards of each arm
+Sums: TypeAlias = Callable[[FloatArray], tuple[FloatArray, FloatArray]]
 
 
 def is_learned(name: str, value: object) -> bool:
@@ -51,12 +51,12 @@ class Learned(Family):
     """A family of rewards with a learned prior.
 
     `fixed` is the family given h. `grid` has a row for each h. A row of an arm holds its
-    statistics: what `fixed` has learned from its rewards, starting from zeros. `totals`
+    statistics: what `fixed` has learned from its rewards, starting from zeros. `sums`
     returns the sum of the rewards of each arm and their number from such rows.
     """
 
-    def __init__(self, fixed: Any, grid: FloatArray, totals: Totals) -> None:
-        self.fixed, self.grid, self._totals = fixed, grid, totals
+    def __init__(self, fixed: Any, grid: FloatArray, sums: Sums) -> None:
+        self.fixed, self.grid, self._sums = fixed, grid, sums
         self.kind, self.constants, self.columns = fixed.kind, fixed.constants, fixed.columns
         #: The family of the rows from which mean rewards are drawn.
         self.kind_of_rows: int = fixed.kind
@@ -70,7 +70,7 @@ class Learned(Family):
     def given_each(self, location: float) -> list[Given]:
         """Return the hyperparameters of changing arms: of a large grid, every second value."""
         rows = self.grid[:: 1 + len(self.grid) // 30]
-        means, strengths = self.fixed.expected(rows).tolist(), self._totals(rows)[1].tolist()
+        means, strengths = self.fixed.expected(rows).tolist(), self._sums(rows)[1].tolist()
         return [
             Given({"prior mean": mean, "strength": n}, self.fixed, tuple(row))
             for mean, n, row in zip(means, strengths, rows.tolist(), strict=True)
@@ -116,9 +116,13 @@ class Learned(Family):
         """Return o as a number; raise BadEvidence if the fixed family cannot pay it."""
         return float(self.fixed.reward(o))
 
+    def learn_totals(self, row: FloatArray, totals: Totals) -> FloatArray:
+        """Add to the statistics what the fixed family learns from these rewards."""
+        return np.asarray(self.fixed.learn_totals(row, totals))
+
     def expected(self, rows: FloatArray) -> FloatArray:
         """Return the mean of the observed rewards of each arm; NaN without rewards."""
-        total, count = self._totals(rows)
+        total, count = self._sums(rows)
         means = np.full(len(rows), np.nan)
         np.divide(total, count, out=means, where=count > 0.0)
         return means
@@ -157,7 +161,7 @@ class Learned(Family):
 
     def scales(self, group: Any) -> dict[str, float]:
         """Return estimates of the prior mean and of the strength of the prior, in rewards."""
-        strength = self._totals(self.grid)[1]
+        strength = self._sums(self.grid)[1]
         return {
             "prior mean": float(group.w @ self.fixed.expected(self.grid)),
             "strength": float(np.exp(group.w @ np.log(strength))),
@@ -172,11 +176,11 @@ class Learned(Family):
 
 
 def with_prior(
-    fixed: Family, arms: Arms, prior: ArrayLike | str | None, grid: FloatArray, totals: Totals
+    fixed: Family, arms: Arms, prior: ArrayLike | str | None, grid: FloatArray, sums: Sums
 ) -> tuple[Family, Arms, ArrayLike | None]:
     """Return the arguments of `Bandit`: with the fixed family, or the learned one on `grid`."""
     if is_learned("prior", prior):
-        return Learned(fixed, grid, totals), arms, None
+        return Learned(fixed, grid, sums), arms, None
     return fixed, arms, prior
 
 

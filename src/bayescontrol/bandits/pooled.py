@@ -24,11 +24,11 @@ from bayescontrol._support.temperature import Tempered, with_temperature
 from bayescontrol._support.values import format_text
 from bayescontrol.bandits.arms import ArmsEnvironment
 from bayescontrol.bandits.best_arm import Mixture
-from bayescontrol.bandits.family import best_at_prices, same_family
+from bayescontrol.bandits.family import best_at_prices, same_family, with_totals
 from bayescontrol.bandits.learned import NEGLIGIBLE, Learned, with_statistics
 from bayescontrol.bandits.roster import Arms, BestArmMode, HasArms, Roster
 from bayescontrol.errors import BadEvidence, BadSituation, IncompatibleState, MissingCapability
-from bayescontrol.protocols import PosteriorMeasure, Probabilities, Summary
+from bayescontrol.protocols import PosteriorMeasure, Probabilities, Summary, Totals
 from bayescontrol.rule import ControlRule
 from bayescontrol.schedules import Schedule, every_step
 from bayescontrol.seeding import StreamLike, state_of
@@ -158,6 +158,17 @@ class PooledBelief(Tempered, HasArms[SegmentMeans]):
         s = s or self._add_segment(x)
         kernels.learned.learn_in_segment(self._pools, j, s, r)
         self._roster.counts[j] += 1
+
+    def observe_totals(self, x: Any, a: Any, totals: Totals) -> None:
+        """Update arm a in segment x with many rewards. An error leaves the belief unchanged."""
+        j, s = self.place(a), self._place_of(x)
+        row = with_totals(self.family, self._statistics[j, s], totals, a)
+        s = s or self._add_segment(x)
+        self._statistics[j, s], pools = row, self._pools
+        if self.family.kind == self.family.kind_of_rows:
+            kernels.learned.weigh_arm(pools.kind, row, pools.grid, pools.evidence[j, s])
+        kernels.learned.weigh_pool(pools, j)
+        self._roster.counts[j] += int(totals.n)
 
     def sample(self, rng: StreamLike) -> SegmentMeans:
         """Draw a mode: the mean reward of every active arm in every segment."""

@@ -31,7 +31,7 @@ from bayescontrol.kernels.posteriors import BETA, GAMMA, NODE, NORMAL, TO_RIGHT,
 #: Points at which a density has fallen by z²/2, in standard deviations z if it is normal.
 _POINTS: Final = (-8.25, -4.5, -1.5, 1.5, 4.5, 8.25)
 #: The most that a panel covers: intervals between points, and the ratio of distances to an end.
-_COVERED, _RATIO = 1.0, math.exp(5.0)
+_COVERED, _RATIO = 0.8, math.exp(3.0)
 #: The largest |y|: beyond it m is not a double.
 _FARTHEST: Final = 690.0
 #: The upper end is singular if the last point is so much nearer to it than the fourth, or so near.
@@ -168,10 +168,12 @@ class _Densities:
         m, rest = self.split(end, sign, d)
         y = np.where(rest > 0.0, np.log(m) - (np.log(rest) if self.bounded else 0.0), np.inf)
         points, steps = self.points, np.diff(self.points)
-        passed = (y[:, None] - points[:, :-1]) / np.maximum(steps, 1e-300)
+        tolerance = 1e-12 * (1.0 + np.abs(points))
+        passed = (y[:, None] + tolerance[:, :-1] - points[:, :-1]) / np.maximum(
+            steps, tolerance[:, :-1]
+        )
         u = np.minimum(passed.clip(0.0, 1.0).sum(1) + _COVERED, steps.shape[1])
         k, i = np.minimum(u.astype(np.int64), steps.shape[1] - 1), np.arange(len(y))
-        tolerance = 1e-12 * (1.0 + np.abs(points))
         before = y < points[:, 0] - tolerance[:, 0]
         y_next = np.where(before, points[:, 0], points[i, k] + (u - k) * steps[i, k])
         is_over = y >= points[:, -1] - tolerance[:, -1]

@@ -8,6 +8,7 @@ actions: actions are interventions.
 
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from types import SimpleNamespace
 from typing import Any, ClassVar, Generic, TypeAlias, TypeVar, cast
 
@@ -20,6 +21,7 @@ from bayescontrol._support.priors import as_prior
 from bayescontrol._support.saved import Array, Field, Number, Part, damaged, declare
 from bayescontrol._support.temperature import Tempered
 from bayescontrol._support.values import distinct
+from bayescontrol.beliefs.totals import observe_each
 from bayescontrol.beliefs.weights import LN2, OnImpossible, Weights
 from bayescontrol.errors import (
     BadEvidence,
@@ -184,14 +186,23 @@ class FiniteBelief(Tempered, Generic[M]):
         return self._hypotheses.bound[m]
 
     @property
+    def observe_totals(self) -> Any:
+        """The method of `AggregatedRewards` if the modes have `pays_zero_or_one`, else None.
+
+        It learns rewards of 0 and 1, at most 10,000, one by one. An error changes nothing.
+        """
+        pays_zero_or_one = getattr(self.modes, "pays_zero_or_one", False)
+        return partial(observe_each, self) if pays_zero_or_one else None
+
+    @property
     def choosing(self) -> Any:
         """The method of `Choosing` if the modes have `choosing_among`, else None.
 
-        >>> from bayescontrol import JointBandit, Stream
+        >>> from bayescontrol import JointBandit
         >>> belief = JointBandit([[0.9, 0.1, 0.5], [0.1, 0.3, 0.5]]).agent().belief
         >>> with belief.choosing(among=[1, 2], prices={2: 0.3}):
-        ...     belief.sample(Stream(0)).action_probabilities(0)
-        {2: 1.0}
+        ...     [belief.select(m).action_probabilities(0) for m in (0, 1)]
+        [{2: 1.0}, {1: 1.0}]
         """
         return self._choosing if hasattr(self.modes, "choosing_among") else None
 

@@ -26,7 +26,6 @@ from msgspec.structs import replace
 
 from bayescontrol import errors
 from bayescontrol._arrays import Arrays
-from bayescontrol.bandits.totals import Totals
 from bayescontrol.durable import events
 from bayescontrol.durable.committer import Committer, Request, fail_all
 from bayescontrol.durable.compaction import compact_log
@@ -54,7 +53,7 @@ from bayescontrol.durable.requests import (
     Withdraw,
 )
 from bayescontrol.durable.turn import Turn
-from bayescontrol.protocols import Summary
+from bayescontrol.protocols import Summary, Totals
 from bayescontrol.schedules import Schedule, every_step
 from bayescontrol.seeding import Stream, as_seed
 

@@ -22,10 +22,10 @@ from typing import Any, Final, NamedTuple, Self
 import msgspec
 import numpy as np
 
-from bayescontrol.bandits.totals import Totals
 from bayescontrol.durable.events import Probabilities
 from bayescontrol.durable.plain import as_stored, same_value, short_repr
 from bayescontrol.errors import BadEvidence, InvalidRequest
+from bayescontrol.protocols import Totals
 from bayescontrol.seeding import Stream
 
 #: The price of an arm that is the mean of its reported costs.

@@ -22,7 +22,6 @@ from bayescontrol import errors
 from bayescontrol._arrays import Arrays
 from bayescontrol._mode_queries import has
 from bayescontrol._support.values import format_name, pack, unpack
-from bayescontrol.bandits.totals import Totals
 from bayescontrol.beliefs.draws import DrawsBelief
 from bayescontrol.beliefs.finite import FiniteBelief
 from bayescontrol.beliefs.particles import Event
@@ -30,12 +29,13 @@ from bayescontrol.durable.configuration import Restriction
 from bayescontrol.durable.plain import as_plain, short_repr
 from bayescontrol.errors import BadEvidence, BadSituation, IncompatibleState, MissingCapability
 from bayescontrol.protocols import (
+    AggregatedRewards,
     Choosing,
     CountsDecisions,
-    LearnsTotals,
     Persistent,
     PosteriorSummary,
     Summary,
+    Totals,
 )
 from bayescontrol.rule import ControlRule
 from bayescontrol.schedules import every_step
@@ -296,7 +296,7 @@ class Driver:
     def _learn_totals(self, x: Any, a: Any, totals: Totals) -> None:
         """Learn the totals of rewards of arm a in x."""
         belief = getattr(self.agent, "belief", None)
-        if not has(belief, LearnsTotals):
+        if not has(belief, AggregatedRewards):
             raise MissingCapability(
                 f"{self.agent!r} cannot learn from totals: observe each decision by its id"
             )

@@ -24,10 +24,10 @@ from zlib import crc32
 import msgspec
 from msgspec.structs import asdict
 
-from bayescontrol.bandits.totals import Totals
 from bayescontrol.durable.log import Log, Row, damaged_error, require_readable
 from bayescontrol.durable.plain import as_plain, from_plain
 from bayescontrol.errors import DamagedLog, StoreBusy
+from bayescontrol.protocols import Totals
 
 #: The format of payloads and checksums that this release writes. It also reads earlier ones.
 FORMAT: Final = 1

@@ -15,8 +15,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from bayescontrol.bandits.totals import Totals
 from bayescontrol.errors import DamagedLog, MissingCapability
+from bayescontrol.protocols import Totals
 
 _NUMERIC: Final = "biuf"
 #: Types of arrays that are decoded. Others could need any amount of memory.

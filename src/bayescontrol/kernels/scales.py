@@ -317,6 +317,38 @@ def learn_reward(kind: int, fit: ScaledWeights, j: int, x: FloatArray, r: float)
         try_dropped(fit)
 
 
+@leaf
+def learn_totals(
+    fit: ScaledWeights, j: int, x: FloatArray, n: int, total: float, squares: float
+) -> None:
+    """Learn n rewards of arm j in the context x, with their sum and sum of squares; GAUSSIAN only.
+
+    They are like one reward total/√n in the context √n x, and n - 1 that only add to S
+
+        Σ (r - total/n)² = squares - total²/n
+
+    >>> import numpy as np
+    >>> one, n, R, z = np.ones(1), np.array([0, 9]), np.ones((1, 1, 1, 1)), np.zeros((1, 1, 1))
+    >>> fit = ScaledWeights(one, R, z, 0.0 * one, 0.0 * one, n, one, np.empty(1), R[0],
+    ...                     z[0].copy(), one.copy(), one > 1.0, z[0])
+    >>> learn_totals(fit, 0, np.ones(1), 3, 6.0, 14.0)   # the rewards 1, 2 and 3
+    >>> fit.S.round(12), round(R.item(), 12), round(z.item(), 12), fit.n[0]    # 14 - 6²/4
+    (array([5.]), 2.0, 3.0, np.int64(3))
+    """
+    learn_scales(GAUSSIAN, fit, x)
+    root, scaled = math.sqrt(n), fit.b[0]
+    for i in range(x.size):
+        scaled[i] = root * x[i]
+    _learn_weights(GAUSSIAN, fit, j, scaled, total / root)
+    for h in range(fit.p.size):
+        if fit.p[h] > 0.0:
+            fit.S[h] += max(squares - total * (total / n), 0.0)
+    fit.n[0] += n
+    weigh(GAUSSIAN, fit)
+    if fit.n[0] >= fit.n[1]:
+        try_dropped(fit)
+
+
 @inlined
 def is_scale_known(fit: ScaledWeights) -> bool:
     """Whether a reward other than 0 was learned; then every S_ρ in use is positive."""

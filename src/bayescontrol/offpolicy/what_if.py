@@ -22,7 +22,6 @@ from typing import Any, Final, TypeAlias
 
 from bayescontrol import errors
 from bayescontrol._arrays import require_between
-from bayescontrol.bandits.totals import Totals
 from bayescontrol.durable.decisions import final_answers
 from bayescontrol.durable.driver import Driver, ProbabilityCache
 from bayescontrol.durable.events import (
@@ -38,6 +37,7 @@ from bayescontrol.durable.models import KINDS, as_model
 from bayescontrol.durable.plain import short_repr
 from bayescontrol.durable.replay import EventSource, Replayer, chosen_model, read_history
 from bayescontrol.offpolicy.estimators import Guess, RewardEstimate, RewardInterval, guess
+from bayescontrol.protocols import Totals
 
 #: The least and the greatest possible reward.
 Bounds: TypeAlias = tuple[float, float]

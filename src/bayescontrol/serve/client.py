@@ -27,12 +27,12 @@ from urllib.parse import quote, urlencode, urlsplit
 import msgspec
 
 from bayescontrol._support.files import close_on_error
-from bayescontrol.bandits.totals import Totals
 from bayescontrol.durable.configuration import Configuration
 from bayescontrol.durable.events import Decision, Event, from_line
 from bayescontrol.durable.models import as_model
 from bayescontrol.durable.plain import as_plain, from_plain
 from bayescontrol.errors import BayesControlError
+from bayescontrol.protocols import Totals
 from bayescontrol.serve import http_errors
 from bayescontrol.serve.access import require_sendable
 from bayescontrol.serve.bodies import ConfigurationBody

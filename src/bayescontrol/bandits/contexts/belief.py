@@ -32,6 +32,7 @@ from bayescontrol._support.values import format_text
 from bayescontrol.bandits.best_arm import Mixture
 from bayescontrol.bandits.contexts.regression import (
     LARGEST,
+    LEARNED,
     FiniteLink,
     LinearEnvironment,
     Link,
@@ -53,8 +54,9 @@ from bayescontrol.bandits.contexts.weights import (
     make_posteriors,
 )
 from bayescontrol.bandits.roster import Arms, BestArmMode, HasArms, M, Roster
+from bayescontrol.beliefs.totals import checked_totals, ones_and_zeros
 from bayescontrol.errors import IncompatibleState, InvalidTable, MissingCapability
-from bayescontrol.protocols import PosteriorMeasure, Probabilities, Summary
+from bayescontrol.protocols import PosteriorMeasure, Probabilities, Summary, Totals
 from bayescontrol.record import Record
 from bayescontrol.schedules import every_step
 from bayescontrol.seeding import Stream, StreamLike, state_of
@@ -147,6 +149,22 @@ class _ScoresBelief(Tempered, HasArms[M]):
         j, v, r = self._event(x, a, o)
         self._posteriors.learn(self._row(j), v, r)
         self._roster.counts[j] += 1
+
+    def observe_totals(self, x: Any, a: Any, totals: Totals) -> None:
+        """Learn many rewards of arm a in the same context x. An error leaves the belief unchanged.
+
+        With learned noise they need the sum of the squared rewards. Rewards of 0 and 1, at most
+        10,000, are learned one by one, all ones first: with `Logit` the order has an effect.
+        """
+        j, v, link = self._roster.labels.place(a), self._vector(x, a), self.link
+        if link.sd is None:
+            for r in ones_and_zeros(totals, "logistic"):
+                self._posteriors.learn(self._row(j), v, float(r))
+        else:
+            learned = link.sd == LEARNED
+            checked = checked_totals(totals, "linear", -LARGEST, LARGEST, needs_squares=learned)
+            self._posteriors.learn_totals(self._row(j), v, checked)
+        self._roster.counts[j] += int(totals.n)
 
     def _event(self, x: Any, a: Any, o: Any) -> tuple[int, FloatArray, float]:
         """Check an event; return the number of arm a, its features in x, and the reward."""

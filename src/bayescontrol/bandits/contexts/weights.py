@@ -15,6 +15,7 @@ rewards. The integral over s is a sum at about 25 points (250 if n = 1), with a 
 scores (`best_arm`) at each; two arms need none. `kernels.scales` says how P(ρ | past) is updated.
 """
 
+import math
 from types import SimpleNamespace
 from typing import Any, Final, TypeAlias, cast
 
@@ -30,6 +31,7 @@ from bayescontrol.bandits.family import mixed_predictive
 from bayescontrol.bandits.priced import priced_best
 from bayescontrol.errors import IncompatibleState, InvalidPrior
 from bayescontrol.kernels.posteriors import NORMAL
+from bayescontrol.protocols import Totals
 
 # The binary logarithms of the smallest and largest ρ √d: with noise, and for rewards 0 and 1.
 _WITH_NOISE: Final = (-3, 5)
@@ -57,6 +59,11 @@ class FixedScales(Regressions):
         """Learn reward r of the score x·w_j."""
         link = self.link
         kernels.regression.learn(link.kind, link.constants, self.R[j], self.z[j], x, r, self.v)
+
+    def learn_totals(self, j: int, x: FloatArray, totals: Totals) -> None:
+        """Learn n rewards of the score x·w_j: like one reward of √n x·w_j."""
+        root = math.sqrt(totals.n)
+        self.learn(j, root * x, totals.total / root)
 
     def expected(self, j: int, x: FloatArray) -> float:
         """E[r] for the score x·w_j."""
@@ -192,6 +199,11 @@ class LearnedScales(Saved):
     def learn(self, j: int, x: FloatArray, r: float) -> None:
         """Learn reward r of the score x·w_j."""
         kernels.scales.learn_reward(self.link.kind, self.arrays, j, x, r)
+
+    def learn_totals(self, j: int, x: FloatArray, totals: Totals) -> None:
+        """Learn n rewards of the score x·w_j, with their sum of squares; not for `Logit`."""
+        n, total, squares = totals
+        kernels.scales.learn_totals(self.arrays, j, x, n, total, cast("float", squares))
 
     # -- the mixture over ρ --------------------------------------------------------------------
 

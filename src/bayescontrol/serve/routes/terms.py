@@ -5,11 +5,11 @@ from typing import Annotated, Any
 from litestar import get, post, put
 from litestar.params import HeaderParameter, JSONBody
 
-from bayescontrol.bandits.totals import Totals
 from bayescontrol.durable.agent import DurableAgent
 from bayescontrol.durable.plain import as_plain
 from bayescontrol.durable.requests import ChangeArm, Configure, ObserveTotals, Withdraw
 from bayescontrol.errors import InvalidRequest
+from bayescontrol.protocols import Totals
 from bayescontrol.serve import bodies
 from bayescontrol.serve.routes.decisions import situation_of
 from bayescontrol.serve.routes.parameters import AGENT, READS, WRITES, Agents, Name
