@@ -194,9 +194,9 @@ def test_a_restore_changes_nothing_if_one_name_is_taken_or_the_backup_is_damaged
         assert store.names() == ["shop"]
     assert rows(target, "shop") == before
     with closing(apsw.Connection(str(backup))) as db:
-        db.execute("UPDATE events SET payload = CAST(payload || ' ' AS BLOB) WHERE seq = 9")
+        db.execute("UPDATE events SET payload = CAST(payload || ' ' AS BLOB) WHERE seq = 7")
     new = f"sqlite:///{tmp_path / 'other.db'}"
-    assert "event 9 is damaged" in run("restore", backup, new, code=1).stderr
+    assert "event 7 is damaged" in run("restore", backup, new, code=1).stderr
     with closing(open_store(new)) as store:
         assert store.names() == []
     with backup.open("r+b") as opened:

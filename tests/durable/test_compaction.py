@@ -416,7 +416,8 @@ def kill_at(agent: DurableAgent, point: Any) -> None:
         log: Any = agent._log
         log._file._db.exec_trace = lambda _, sql, values: not sql.startswith(point) or die()
     else:
-        setattr(*point, die)
+        owner, name = point
+        setattr(owner, name, die)
 
 
 @pytest.mark.parametrize("moment", MOMENTS)

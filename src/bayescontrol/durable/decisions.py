@@ -13,6 +13,8 @@ from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any, Final, NamedTuple
 
+from msgspec.structs import replace
+
 from bayescontrol.beliefs.particles import Event as Step
 from bayescontrol.durable import events
 from bayescontrol.durable.events import (
@@ -153,7 +155,7 @@ class Decisions:
 
     def forget(self, sealed: Compacted) -> None:
         """Forget the decisions that were compacted."""
-        self._sealed = sealed
+        self._sealed = replace(sealed, state=b"", pending=[])  # the state may be large
         self._pending = {decision.seq: decision for decision in sealed.pending}
         while self._recent and next(iter(self._recent)) <= sealed.seq:
             self._forget_oldest()
@@ -186,6 +188,8 @@ class Decisions:
         if found is None and self._log is not None and 1 <= n <= self._log.head():
             event = next(events.read_events(self._log, n, n), None)
             if event is None:
+                if self._has_vanished(n):
+                    return self.get(n)  # raises `CompactedDecision`
                 raise damaged_error(self._name, f"event {n} is missing")
             found = event if isinstance(event, Decided) else None
         if found is None:
@@ -293,8 +297,9 @@ class Decisions:
         observes it too.
         """
         n, seq = event.n, event.seq
-        self._compacted()
-        decision = self._recent.get(n) or self._pending.get(n)
+        decision = self._recent.get(n)
+        if decision is None and self._compacted() is not None:
+            decision = self._pending.get(n)
         if decision is not None:
             first = self._observed.setdefault(n, seq)  # the event that observed n first
         else:

@@ -121,7 +121,7 @@ def test_many_writers_and_a_compacting_process_agree(url: str) -> None:
             wrong.append(error)
 
     compacting = start(compact)
-    join(start(*(lambda a=a, i=i: write(a, i) for i, a in enumerate(writers))))  # type: ignore[misc]
+    join(start(*(lambda a=a, i=i: write(a, i) for i, a in enumerate(writers))))
     done.set()
     join(compacting)
     assert wrong == []
@@ -219,10 +219,10 @@ def test_a_kill_leaves_the_old_log_or_the_compacted_one(url: str, statement: int
                 return execute(connection, query, *arguments, **options)
 
             def compacted(log: PostgresLog, row: Any, head: int) -> None:
-                psycopg.Connection.execute = counted  # type: ignore[method-assign]
+                psycopg.Connection.execute = counted  # type: ignore[method-assign, assignment]
                 compact(log, row, head)
 
-            PostgresLog.compact = compacted  # type: ignore[method-assign]
+            PostgresLog.compact = compacted  # type: ignore[method-assign, assignment]
             agent.compact(15)
         os._exit(1)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
