@@ -86,6 +86,8 @@ def test_an_invalid_certificate_is_refused(certificate: tuple[Path, Path], tmp_p
     ):
         with pytest.raises(InvalidCertificate, match=words):
             memory(tls=pair)
+    with pytest.raises(CannotListen, match="has no TLS"):
+        memory(tls=certificate, unix_socket=tmp_path / "bc.sock")
     with pytest.raises(InvalidAddress, match="ca="):
         Client("https://localhost", ca=tmp_path / "missing")
 

@@ -80,6 +80,7 @@ def test_the_store_of_the_source_that_comes_first_is_served() -> None:
     assert used() == "t"
     assert used("--store-file", "address") == "f"
     assert used(BAYESCONTROL_STORE_FILE="address") == "f"
+    assert used(BAYESCONTROL_STORE="", BAYESCONTROL_STORE_FILE="address") == "f"
     assert used("c:", BAYESCONTROL_STORE_FILE="address") == "c"
     assert used(BAYESCONTROL_STORE="e:") == "e"
     both = CliRunner().invoke(serve, ["c:", "--store-file", "address"])

@@ -142,8 +142,6 @@ def serve(
 
         if (tls_cert is None) != (tls_key is None):
             raise UsageError("give both --tls-cert and --tls-key, or none of them")
-        if unix_socket is not None and tls_cert is not None:
-            raise UsageError("a Unix socket has no TLS: give --unix-socket or --tls-cert")
         if backup_folder is None and (backup_every, backup_keep) != (None, None):
             raise UsageError("--backup-every and --backup-keep need --backup-folder")
         backups = None

@@ -12,7 +12,7 @@ import re
 import tomllib
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, Final, TextIO
+from typing import Any, Final, TextIO, TypeAlias
 
 import click
 from click.core import ParameterSource
@@ -21,6 +21,7 @@ from bayescontrol.cli.screen import UsageError
 from bayescontrol.durable.log import redacted
 from bayescontrol.serve.access import VARIABLE, warn_if_public
 
+_Command: TypeAlias = Callable[..., Any]
 _PREFIX: Final = "BAYESCONTROL_"
 #: The environment variable with the address of the store.
 STORE: Final = f"{_PREFIX}STORE"
@@ -44,16 +45,16 @@ _RANKS: Final[dict[ParameterSource | None, int]] = {
 }
 
 
-def option(name: str, *more: str, **settings: Any) -> Callable[[Any], Any]:
+def option(name: str, *more: str, **settings: Any) -> Callable[[_Command], _Command]:
     """Return a `click.option` that can also be set by a variable: BAYESCONTROL_PORT for --port."""
     variable = _PREFIX + name.partition("/")[0].lstrip("-").replace("-", "_").upper()
-    found: Callable[[Any], Any] = click.option(
+    found: Callable[[_Command], _Command] = click.option(
         name, *more, envvar=variable, show_envvar=True, **settings
     )
     return found
 
 
-def config_options(command: Callable[..., Any]) -> Callable[..., Any]:
+def config_options(command: _Command) -> _Command:
     """Add the options --config and --show-config to a command with a parameter `show_config`."""
     command = click.option(
         "--show-config", is_flag=True, help="Print all values and their sources, then exit."
@@ -136,7 +137,7 @@ def has_password(address: object) -> bool:
     return isinstance(address, str) and bool(re.match(pattern, address, re.IGNORECASE | re.DOTALL))
 
 
-def store_options(command: Callable[..., object]) -> Callable[..., object]:
+def store_options(command: _Command) -> _Command:
     """Add the argument STORE and the option --store-file to a command; see `store_address`."""
     kind, text = click.File(encoding="utf-8", errors="replace"), "A file with the address."
     command = option("--store-file", type=kind, help=text)(command)

@@ -22,18 +22,19 @@ from bayescontrol.serve.http_errors import (
 )  # fmt: skip
 
 if TYPE_CHECKING:
+    from bayescontrol.serve.backups import BackupPlan
     from bayescontrol.serve.server import CannotListen, Server
 
 __all__ = [
-    "BadSettings", "CannotListen", "Client", "InvalidAddress", "InvalidKey", "InvalidToken",
-    "Limits", "PublicBind", "Refused", "RemoteAgent", "Server", "Token", "Tokens", "Unavailable",
-    "UnknownAgent", "UnknownModel",
+    "BackupPlan", "BadSettings", "CannotListen", "Client", "InvalidAddress", "InvalidKey",
+    "InvalidToken", "Limits", "PublicBind", "Refused", "RemoteAgent", "Server", "Token", "Tokens",
+    "Unavailable", "UnknownAgent", "UnknownModel",
 ]  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:
     # The server's dependencies are an extra, which the client does not need.
-    if name not in ("CannotListen", "Server"):
+    if name not in ("BackupPlan", "CannotListen", "Server"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     try:
         from bayescontrol.serve import server

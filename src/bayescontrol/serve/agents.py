@@ -35,7 +35,7 @@ from bayescontrol.serve.decision_ids import agent_tag, decode_id, with_ids
 from bayescontrol.serve.http_errors import Refused, UnknownAgent, as_refusal, kind_of
 from bayescontrol.serve.monitor import Metrics, Monitor
 from bayescontrol.serve.requested_models import requested_model
-from bayescontrol.serve.warm_up import warm_up_kinds
+from bayescontrol.serve.warm_up import warm_up_kind
 
 if TYPE_CHECKING:
     from bayescontrol.serve.backups import Backups
@@ -587,8 +587,11 @@ class ServedAgents:
                     _logger.warning("agent %r cannot be opened: %s", name, error)
             self._unopened = 0
             if self.warm_up:
-                kinds = {served.agent.model.name for served in self.open.values()}
-                seconds = await _run(self._pools.replayers, warm_up_kinds, kinds)
+                began = time.monotonic()
+                kinds = {served.agent.model.name for served in self.open.values()} & set(KINDS)
+                for kind in sorted(kinds):
+                    await _run(self._pools.replayers, warm_up_kind, kind)
+                seconds = time.monotonic() - began
                 _logger.info("warmed up %s in %.1f s", ", ".join(sorted(kinds)) or "-", seconds)
         except Exception:
             _logger.exception("the store cannot be read: the server will not become ready")

@@ -116,7 +116,7 @@ class Client(AbstractContextManager["Client"]):
             port = parts.port
         except (AttributeError, TypeError, ValueError):
             raise invalid from None
-        self._base = parts.path.rstrip("/")
+        self._base = str(parts.path).rstrip("/")  # of bytes, the scheme is invalid below
         self._connect: Callable[..., http.client.HTTPConnection]
         if parts.scheme == "unix" and self._base and not parts.netloc and not parts.query:
             self._connect, self._base = partial(_UnixConnection, self._base), ""

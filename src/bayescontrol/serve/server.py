@@ -287,6 +287,8 @@ class Server:
         if not isinstance(tokens, Tokens):
             # The value is not shown: it may be a secret.
             raise InvalidToken(f"tokens is a {type(tokens).__name__}: give Tokens([token, …])")
+        if unix_socket is not None and tls is not None:
+            raise CannotListen("a Unix socket has no TLS: give --unix-socket or --tls-cert")
         context = None if tls is None else tls_context(*tls)
         if unix_socket is None:
             require_safe(host, tokens)
