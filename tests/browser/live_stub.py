@@ -6,6 +6,7 @@ import threading
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+from urllib.parse import parse_qs
 
 from playwright.sync_api import Locator, Page, expect
 
@@ -17,6 +18,9 @@ class Stub:
 
     def __init__(self) -> None:
         self.token: str | None = None
+        self.answers: dict[str, bytes] = {}  # other paths, without their queries
+        #: The lines of the log of the agent `checkout`.
+        self.log: list[str] = []
         self.refusal: tuple[int, dict[str, str]] | None = None
         self.requests: list[tuple[str, str | None, float]] = []  # path, Authorization, time
         self._open: list[queue.Queue[bytes | None]] = []
@@ -31,6 +35,13 @@ class Stub:
                 stub.requests.append((self.path, token, time.monotonic()))
                 if self.path == "/":
                     self.answer(200, headers(), page().encode())
+                elif self.path.startswith("/v1/agents/checkout/log?"):
+                    query = parse_qs(self.path.partition("?")[2])
+                    start, limit = int(query["start"][0]), int(query["limit"][0])
+                    lines = stub.log[start - 1 : start - 1 + limit]
+                    self.answer(200, {}, "".join(f"{line}\n" for line in lines).encode())
+                elif self.path in stub.answers:
+                    self.answer(200, {}, stub.answers[self.path])
                 elif self.path != "/events":
                     self.answer(404, {})
                 elif stub.token and token != f"Bearer {stub.token}":

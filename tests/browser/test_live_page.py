@@ -23,7 +23,8 @@ from tests.browser.live_stub import (
 )  # fmt: skip
 
 ODD = "<img src=x onerror=alert(1)>"
-ARMS, LATEST = "Arms, modes and actions", "Last decisions (a sample)"
+ARMS = "Arms, modes and actions"
+LATEST = "Last decisions (a sample; press an id to explain it)"
 
 
 @pytest.fixture
@@ -55,7 +56,7 @@ def test_every_figure_shows_the_numbers_that_were_sent(visit: Open, stub: Stub) 
         "decisions per second": "40.5", "surprise (bits)": "1.00", "regret (reward)": "10.0",
     }  # fmt: skip
     assert [row[0] for row in rows(page, ARMS)] == ["red", "blue", "green"]
-    assert rows(page, ARMS)[0] == ["red", "0.318", "0.278 to 0.358", "–", "0.460"]
+    assert rows(page, ARMS)[0] == ["red", *"–––", "0.318", "0.278 to 0.358", "–", "0.460"]
     latest = rows(page, LATEST)
     assert latest[0][1:] == ["8", "red", "0.750"]
     assert [row[1] for row in latest] == [str(i) for i in range(8, 0, -1)]
@@ -104,7 +105,7 @@ def test_what_is_missing_is_hidden_or_explained(visit: Open, stub: Stub) -> None
     expect(marks(page, "Posterior now", "circle.dot")).to_have_count(2)
     name = figure(page, "Posterior now").locator("svg .name").last
     expect(name).to_have_text("mean weight of a feature (score by feature)")
-    expect(table(page, ARMS).locator("thead th:visible")).to_have_text(["name", "mean"])
+    expect(table(page, ARMS).locator("thead th:visible")).to_have_text(["name", "posterior mean"])
     assert "–" not in page.locator("#agent").inner_text()
     reward = {"name": "mean reward", "unit": "reward"}
     stub.say("agents", [numbered(mode("red", mean=1.0), measure=reward)])  # as categorical arms
@@ -319,7 +320,8 @@ def test_the_keyboard_reaches_everything_in_order_with_visible_focus(
                          "checkout40.5 decisions/s", "door40.5 decisions/s"]  # fmt: skip
     charts = ("Posterior as", "Action", "Surprise", "Regret", "Decisions per")
     assert sum(name.startswith(charts) for name in names) == 5
-    assert names[-2:] == [ARMS, LATEST]
+    tables = names.index(ARMS)
+    assert names[tables:] == [ARMS, LATEST, *"87654321"]  # the ids of the decisions
     door = page.get_by_role("button", name="door")
     door.focus()
     page.keyboard.press("Enter")

@@ -277,7 +277,8 @@ class Monitor:
         return {
             "name": agent.name, "model": f"{model} {agent.model.version}",
             "decisions": decisions, "observations": observations,
-            "pending": decisions - observations, "rate_per_s": statistics.rate(time.monotonic()),
+            "pending": decisions - observations, "events": agent.head,
+            "rate_per_s": statistics.rate(time.monotonic()),
             "surprise_bits": sum(surprises) / len(surprises) if surprises else None,
             "regret": statistics.regret if agent.name in self._truths else None,
         } | state  # fmt: skip

@@ -6,7 +6,8 @@ the URL. There are two kinds of events:
 
     event: agents       once a second, even if nothing has changed
     data: [{"name": "checkout", "model": "bernoulli-bandit 1",
-            "decisions": 812, "observations": 790, "pending": 22, "rate_per_s": 40.5,
+            "decisions": 812, "observations": 790, "pending": 22, "events": 1603,
+            "rate_per_s": 40.5,
             "modes": [{"name": "red", "weight": null, "mean": 0.31, "low": 0.27, "high": 0.35}],
             "measure": {"name": "mean reward", "unit": "reward"},
             "probabilities": {"red": 0.93, "blue": 0.07}, "remarks": [],
@@ -14,9 +15,10 @@ the URL. There are two kinds of events:
             "alarm": {"raised": false, "evidence_bits": 1.2, "threshold_bits": 9.97}}]
 
     event: decision     a sample: about twenty a second, and one a second of each agent
-    data: {"agent": "checkout", "id": "17", "action": "red", "probability": 0.93,
+    data: {"agent": "checkout", "id": "k3v7p2dq4m-17", "action": "red", "probability": 0.93,
            "time": 1700000000.5}
 
+    events             the number of events of the log, which the page reads from /v1/agents
     modes              arms have a mean and the central 95 % interval low … high; modes of a finite
                        class have a weight P(m | âo_≤t); other parameters have a mean.
                        Missing numbers are null.
@@ -47,8 +49,8 @@ from bayescontrol.plot.palette import LIGHT, style_sheet
 __all__ = ["digest", "headers", "page"]
 
 #: In the order of their dependencies.
-_SCRIPTS: Final = ("dom", "charts", "figure", "stream", "agents", "live", "posterior", "log",
-                   "history", "page")  # fmt: skip
+_SCRIPTS: Final = ("dom", "charts", "figure", "stream", "agents", "posterior", "log", "logs",
+                   "live", "history", "page")  # fmt: skip
 
 
 @cache

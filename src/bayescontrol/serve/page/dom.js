@@ -19,13 +19,24 @@ function say(node, text) {
   if (node.textContent !== text) node.textContent = text;
 }
 
+// A cell with a button; `press` gets its current text.
+function push(cell, { text, press }) {
+  if (!cell.firstElementChild) {
+    const button = h("button", { type: "button", class: "link" });
+    button.addEventListener("click", () => press(button.textContent));
+    cell.replaceChildren(button);
+  }
+  say(cell.firstElementChild, text);
+}
+
 function fill(body, rows) {
   while (body.rows.length > rows.length) body.deleteRow(-1);
   rows.forEach((cells, i) => {
     const row = body.rows[i] ?? body.insertRow();
     cells.forEach((text, j) => {
       const cell = row.cells[j] ?? row.appendChild(h(j ? "td" : "th", j ? {} : { scope: "row" }));
-      say(cell, text);
+      if (typeof text === "string") say(cell, text);
+      else push(cell, text);
     });
   });
 }

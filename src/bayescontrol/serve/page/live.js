@@ -17,13 +17,16 @@ const live = {
   surprise: new Figure("Surprise"),
   evidence: new Figure("Evidence that no mode fits"),
   regret: new Figure("Regret"),
+  sharesOfLog: new Figure("Action shares in the log"),
+  meansOfLog: new Figure("Means by counts in the log"),
   rate: new Figure("Decisions per second"),
-  numbers: table("Arms, modes and actions", "name", "mean", "95 % interval", "weight", "action probability"),
-  decisions: table("Last decisions (a sample)", "time", "id", "action", "probability"),
+  numbers: table("Arms, modes and actions", "name", "decisions", "observations", "mean observed", "posterior mean", "95 % interval",
+    "weight", "action probability"),
+  decisions: table("Last decisions (a sample; press an id to explain it)", "time", "id", "action", "probability"),
 };
 $("agent").append(live.name, live.model, live.remarks, live.facts,
   h("div", { class: "charts" }, ...Object.values(live).filter((one) => one instanceof Figure).map(({ node }) => node)),
-  h("div", { class: "charts" }, live.numbers.node, live.decisions.node));
+  live.numbers.node, live.decisions.node, explained.node);
 
 // The largest few, in their original order.
 function fewest(names, size) {
@@ -113,14 +116,23 @@ function vectors({ vectors: seen }) {
   return upTo("the last", seen.map(({ time }) => time), "entry of the action (its own unit)", series);
 }
 
-function numbers(agent) {
+function numbers(agent, byAction) {
   const modes = new Map(agent.now.modes.map((mode) => [String(mode.name), mode]));
   const p = agent.now.probabilities ?? {};
-  const names = [...new Set([...modes.keys(), ...Object.keys(p)])].slice(0, MOST_LISTED);
+  const names = [...new Set([...modes.keys(), ...Object.keys(p), ...byAction.keys()])].slice(0, MOST_LISTED);
   return names.map((name) => {
     const { mean, low, high, weight } = modes.get(name) ?? {};
-    return [name, short(mean), between(low, high), short(weight), short(p[name])];
+    const { decisions, observations, sum } = byAction.get(name) ?? {};
+    return [name, count(decisions), count(observations), short(sum / observations), short(mean), between(low, high),
+      short(weight), short(p[name])];
   });
+}
+
+// A chart of the log in the colours, and in the order, that the names have in the other charts.
+function inColours(agent, spec) {
+  for (const one of spec?.series ?? []) one.slot = agent.slot(one.name);
+  spec?.series.sort((a, b) => a.slot - b.slot);
+  return spec;
 }
 
 function showAgent(agent) {
@@ -131,11 +143,19 @@ function showAgent(agent) {
   say(live.model, `model ${now.model}`);
   const facts = { decisions: count(now.decisions), observations: count(now.observations),
     "feedback awaited": count(now.pending), "decisions per second": short(now.rate_per_s) };
+  const served = logOf(agent);
+  const { log } = served;
+  const { byAction, newest, oldest } = served.counts();
+  const age = (time) => (isNumber(time) ? duration(Math.max(0, Date.now() / 1000 - time)) : "none");
+  if (log.id.length) {
+    facts["oldest open decision (age)"] = age(oldest);
+    facts["last observation (age)"] = age(newest);
+  }
   if (isNumber(now.surprise_bits)) facts["surprise (bits)"] = short(now.surprise_bits);
   if (isNumber(now.regret)) facts["regret (reward)"] = short(now.regret);
   if (now.alarm) facts["no mode fits"] = now.alarm.raised ? "ALARM" : "no alarm";
   showFacts(live.facts, facts);
-  const remarks = now.remarks ?? [];
+  const remarks = [...(now.remarks ?? []), served.remark].filter(Boolean);
   while (live.remarks.children.length > remarks.length) live.remarks.lastChild.remove();
   remarks.forEach((text, i) => say(live.remarks.children[i] ?? live.remarks.appendChild(h("li")), text));
   const [posterior, posteriorPath] = posteriors(agent);
@@ -152,9 +172,13 @@ function showAgent(agent) {
   live.evidence.show(path(agent, "evidence against the best mode (bits)", single(agent, "evidence", "evidence"),
     isNumber(at) ? { guides: [{ y: at, text: `alarm at ${short(at)} bits` }] } : {}));
   live.regret.show(path(agent, "regret since the start (reward)", single(agent, "regret", "regret")));
-  live.numbers.fill(numbers(agent), true);
+  const most = mostTaken(log);
+  live.sharesOfLog.show(inColours(agent, shares(log, most)));
+  live.meansOfLog.show(inColours(agent, means(log, most)[1]));
+  live.numbers.fill(numbers(agent, log.ofNumbers ? new Map() : byAction), true);
   live.decisions.fill(agent.decisions.map(({ time, id, action, probability }) =>
-    [clock(time), String(id), action, short(probability)]), true);
+    [clock(time), { text: String(id), press: (text) => explain(agents.shown.name, text) }, action, short(probability)]), true);
+  if (explained.agent !== agent.name) explained.node.hidden = true;
 }
 
 function showFacts(list, facts) {

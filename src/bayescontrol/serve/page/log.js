@@ -1,7 +1,9 @@
 // A log read in the browser, line by line: {seq, kind, time, ...}
 //   created    format, model, version, settings, seed
 //   decided    x, a, p, key           its seq is the decision's id
-//   observed   n, o                   n is the seq of the decision
+//   observed   n, o                   n is the seq of the decision; also defaulted
+//   corrected  n, o                   n is the seq of the event that it amends; withdrawn: n alone
+//   others                            change no decision and no observation
 // Columns by decision; an observation is stored with its decision.
 const FORMAT = 1;
 
@@ -33,6 +35,7 @@ class Log {
     this.p = [];
     this.o = [];
     this.answered = []; // time of the observation
+    this.answers = new Map(); // seq of an answer or an amendment -> index of the decision
     this.order = []; // indices of the decisions with feedback, in the order of arrival
     this.gaps = 0;
     this.strangers = 0;
@@ -45,7 +48,10 @@ class Log {
     const event = parsed(line);
     if (event === undefined) throw new BadLog(`line ${this.lines} is not JSON: ${line.slice(0, 40)}`);
     const { seq, kind } = event ?? {};
-    const add = { created: this.begin, decided: this.decide, observed: this.observe, refitted: () => {} }[kind];
+    const nothing = () => {};
+    const add = { created: this.begin, decided: this.decide, observed: this.observe, defaulted: this.observe,
+      corrected: this.amend, withdrawn: this.amend, aggregated: nothing, arm: nothing, configured: nothing,
+      refitted: nothing, compacted: nothing }[kind];
     if (!Number.isInteger(seq) || !add) {
       throw new BadLog(`line ${this.lines} is not an event of a log: seq is ${label(seq)}, kind is ${label(kind)}`);
     }
@@ -87,7 +93,21 @@ class Log {
     this.answered.push(null);
   }
 
-  observe({ n, o, time }) {
+  // A withdrawal removes the observation; a correction replaces it.
+  amend({ seq, kind, n, o, time }) {
+    const i = this.answers.get(n);
+    if (i === undefined) {
+      this.strangers += 1;
+      return;
+    }
+    this.answers.set(seq, i);
+    if (kind === "corrected" && this.o[i] === undefined) this.order.push(i);
+    if (kind === "withdrawn") this.order = this.order.filter((j) => j !== i);
+    this.o[i] = kind === "withdrawn" ? undefined : o ?? null;
+    this.answered[i] = kind === "corrected" && isNumber(time) ? time : null;
+  }
+
+  observe({ seq, n, o, time }) {
     const i = this.places.get(n);
     if (i === undefined) this.strangers += 1;
     else if (this.o[i] !== undefined) this.repeated += 1;
@@ -95,6 +115,7 @@ class Log {
       this.o[i] = o ?? null;
       this.answered[i] = isNumber(time) ? time : null;
       this.order.push(i);
+      this.answers.set(seq, i);
     }
   }
 
