@@ -258,8 +258,13 @@ class Decisions:
         """
         if row is None and (seq is None or self._has_vanished(seq)):
             return None
-        event: Any = None if row is None else events.decode_row(row, self._name)
-        if not isinstance(event, kinds) or event.seq != (seq or event.seq):
+        event = None if row is None else events.decode_row(row, self._name)
+        if (
+            event is None
+            or not isinstance(event, kinds)
+            or row is None
+            or row.seq != (seq or row.seq)
+        ):
             raise damaged_error(self._name, f"the index does not lead from {lookup}")
         return event
 
