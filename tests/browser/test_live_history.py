@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, expect
 from tests.browser.conftest import Open, least_contrast, width_of
-from tests.limits import TIMEOUT
 from tests.browser.live_stub import Stub, agent, connected, decision, facts, figure, marks, rows
+from tests.limits import TIMEOUT
 
 from bayescontrol import BernoulliBandit
 from bayescontrol.durable import Configuration, DurableAgent, open_agent
