@@ -25,9 +25,9 @@ import apsw
 
 from bayescontrol import BernoulliBandit
 from bayescontrol.durable import DurableAgent, open_agent, open_store
-from bayescontrol.durable.committer import Committer, Request
 from bayescontrol.durable.events import Decided, Observed, encode_row
-from bayescontrol.durable.sqlite import SqliteStore
+from bayescontrol.durable.stores.committer import Committer, Request
+from bayescontrol.durable.stores.sqlite import SqliteStore
 from bayescontrol.seeding import Stream
 
 __all__ = ["Costs", "GroupCommit", "Opening", "costs", "group_commit", "many", "opening"]

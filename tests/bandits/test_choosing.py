@@ -238,7 +238,8 @@ def test_prices_outweigh_the_same_difference_of_rewards() -> None:
         rows[0, 0] -= 0.75
         with plain.choosing(prices={0: 0.75}):
             p = plain.action_probabilities()
-        assert p[0] == pytest.approx(float(plain.family.best(rows)[0]), abs=1e-14)
+        family: Any = plain.family
+        assert p[0] == pytest.approx(float(family.best(rows)[0]), abs=1e-14)
 
 
 def test_scores_without_uncertainty_go_to_the_cheapest_arm() -> None:

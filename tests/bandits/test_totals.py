@@ -68,13 +68,13 @@ ONE_BY_ONE: dict[str, tuple[Any, Any, Any]] = {
     "joint": (lambda: JointBandit([[0.9, 0.1], [0.1, 0.9]]).agent().belief, 0, 0),
     "logit-normal": (LogitNormalBandit([0, 0], np.eye(2), particles=50).belief, None, 0),
 }
-NEED_SQUARES = {
+NEED_SQUARES = (
     "gaussian, own noise",
     "gaussian, learned",
     "gaussian, pooled",
     "linear, learned",
     "linear, shared and learned",
-}
+)
 
 
 def state(belief: Any) -> dict[str, Any]:

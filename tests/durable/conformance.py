@@ -13,7 +13,7 @@ import pytest
 from tests.durable.concurrency import catch, join, start
 
 from bayescontrol import errors
-from bayescontrol.durable.log import Log, LogStore, Row, Snapshot, open_store
+from bayescontrol.durable.stores.log import Log, LogStore, Row, Snapshot, open_store
 
 #: Opens the same store again. An exclusive store must be closed first.
 Reopen: TypeAlias = Callable[[], LogStore]

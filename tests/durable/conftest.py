@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from tests.durable.conformance import ROWS
 
-from bayescontrol.durable.sqlite import SqliteStore
+from bayescontrol.durable.stores.sqlite import SqliteStore
 
 
 @pytest.fixture

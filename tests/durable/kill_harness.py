@@ -27,8 +27,8 @@ from typing import Any
 
 from bayescontrol import BernoulliBandit
 from bayescontrol.durable import Decided, DurableAgent, Observed, open_agent, replay
-from bayescontrol.durable.sqlite import SqliteLog
-from bayescontrol.durable.sqlite_file import SqliteFile
+from bayescontrol.durable.stores.sqlite import SqliteLog
+from bayescontrol.durable.stores.sqlite_file import SqliteFile
 from bayescontrol.durable.turn import Turn
 
 MODEL = BernoulliBandit(["red", "blue", "green"])

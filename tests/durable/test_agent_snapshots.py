@@ -11,8 +11,8 @@ from tests.durable.agents import MODELS, SHOP, live, run_sql, same_state, url
 
 from bayescontrol.durable import DamagedSnapshot, open_agent
 from bayescontrol.durable.events import Decided
-from bayescontrol.durable.log import MAX_OLDER, Row, snapshots_to_delete
-from bayescontrol.durable.sqlite import SqliteLog
+from bayescontrol.durable.stores.log import MAX_OLDER, Row, snapshots_to_delete
+from bayescontrol.durable.stores.sqlite import SqliteLog
 from bayescontrol.seeding import Stream
 
 

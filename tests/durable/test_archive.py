@@ -21,7 +21,7 @@ from bayescontrol.cli.main import main
 from bayescontrol.durable import export_log, open_agent, open_store
 from bayescontrol.durable.archive import import_log, list_agents, restore_logs
 from bayescontrol.durable.events import from_line, to_line
-from bayescontrol.durable.log import Row
+from bayescontrol.durable.stores.log import Row
 from bayescontrol.errors import (
     AgentExists,
     DamagedLog,

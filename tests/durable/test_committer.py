@@ -13,8 +13,8 @@ import pytest
 from tests.durable.concurrency import join, run_together, start, wait_until
 from tests.limits import TIMEOUT
 
-from bayescontrol.durable import committer as module
-from bayescontrol.durable.committer import Committer, Request
+from bayescontrol.durable.stores import committer as module
+from bayescontrol.durable.stores.committer import Committer, Request
 
 
 class Number(Request):

@@ -34,8 +34,8 @@ from bayescontrol.durable.events import (
     read_events,
     to_line,
 )
-from bayescontrol.durable.sqlite import SqliteLog
-from bayescontrol.durable.sqlite_file import SqliteFile
+from bayescontrol.durable.stores.sqlite import SqliteLog
+from bayescontrol.durable.stores.sqlite_file import SqliteFile
 from bayescontrol.errors import (
     CompactedDecision,
     ConflictingFeedback,

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bayescontrol.durable import events
-from bayescontrol.durable.log import Row, open_store
+from bayescontrol.durable.stores.log import Row, open_store
 from bayescontrol.errors import DamagedLog, NewerFormat
 
 CREATED = events.Created(

@@ -24,7 +24,7 @@ from bayescontrol.baselines import CountingAgent, TabularLearner
 from bayescontrol.beliefs.switching import _Changing
 from bayescontrol.durable.events import FORMAT
 from bayescontrol.durable.models import KINDS
-from bayescontrol.durable.sqlite_file import LAYOUT
+from bayescontrol.durable.stores.sqlite_file import LAYOUT
 from bayescontrol.errors import ModelMismatch
 from bayescontrol.lab.experiment import Columns
 from bayescontrol.lab.runner import run_replicas

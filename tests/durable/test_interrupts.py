@@ -14,9 +14,10 @@ from tests.durable.concurrency import catch, join, run_together, start, wait_unt
 from tests.limits import TIMEOUT
 
 from bayescontrol import BernoulliBandit
-from bayescontrol.durable import committer, open_agent, replay
-from bayescontrol.durable.committer import Committer, Request
-from bayescontrol.durable.sqlite_file import SqliteFile
+from bayescontrol.durable import open_agent, replay
+from bayescontrol.durable.stores import committer
+from bayescontrol.durable.stores.committer import Committer, Request
+from bayescontrol.durable.stores.sqlite_file import SqliteFile
 from bayescontrol.errors import StoreFailed
 
 MODEL = BernoulliBandit(["red", "blue"])

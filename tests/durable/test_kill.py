@@ -38,7 +38,7 @@ def test_kills_at_random_and_named_moments_lose_and_duplicate_nothing(
 #: Planted bug -> (pattern of the error, code). The first error depends on the moment of the kill.
 BUGS = {
     "acknowledged before it is on disk": ("lost or changed", """
-from bayescontrol.durable import sqlite
+from bayescontrol.durable.stores import sqlite
 append = sqlite.SqliteLog.append
 late = []
 def lazy(self, rows):

@@ -10,7 +10,7 @@ import pytest
 
 from bayescontrol import BernoulliBandit
 from bayescontrol.durable import open_agent
-from bayescontrol.durable.sqlite import SqliteStore
+from bayescontrol.durable.stores.sqlite import SqliteStore
 from bayescontrol.serve.agents import ServedAgents
 from bayescontrol.serve.http_errors import UnknownAgent
 

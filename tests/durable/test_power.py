@@ -16,7 +16,7 @@ from tests.durable.power import Acknowledged, Recorder, Sync, SyncFolder, disk_a
 from bayescontrol import BernoulliBandit
 from bayescontrol._support import files
 from bayescontrol.durable import Decided, Observed, open_agent, replay
-from bayescontrol.durable.sqlite import SqliteStore
+from bayescontrol.durable.stores.sqlite import SqliteStore
 
 SHOP = BernoulliBandit(["red", "blue"])
 

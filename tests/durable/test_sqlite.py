@@ -10,8 +10,9 @@ import apsw
 import pytest
 from tests.durable.conformance import ROWS, Reopen, StoreConformance, decided
 
-from bayescontrol.durable import open_agent, open_store, sqlite_file
-from bayescontrol.durable.sqlite import SqliteStore
+from bayescontrol.durable import open_agent, open_store
+from bayescontrol.durable.stores import sqlite_file
+from bayescontrol.durable.stores.sqlite import SqliteStore
 from bayescontrol.errors import NetworkFileSystem, StoreBusy, StoreFailed, UnknownStore
 
 
@@ -97,7 +98,7 @@ def test_a_closed_store_is_one_file(path: Path) -> None:
 
 HOLDER = """
 import sys
-from bayescontrol.durable.sqlite import SqliteStore
+from bayescontrol.durable.stores.sqlite import SqliteStore
 store = SqliteStore("sqlite:///" + sys.argv[1])
 print("open", flush=True)
 sys.stdin.read()

@@ -10,11 +10,12 @@ import pytest
 from tests.durable.conformance import ROWS
 
 from bayescontrol import BernoulliBandit
-from bayescontrol.durable import export_log, open_agent, read_log, replay, sqlite_file
+from bayescontrol.durable import export_log, open_agent, read_log, replay
 from bayescontrol.durable.events import Decided, Event, Observed, encode_row, to_line
-from bayescontrol.durable.log import Row
-from bayescontrol.durable.sqlite import SqliteStore
-from bayescontrol.durable.sqlite_file import sqlite_errors
+from bayescontrol.durable.stores import sqlite_file
+from bayescontrol.durable.stores.log import Row
+from bayescontrol.durable.stores.sqlite import SqliteStore
+from bayescontrol.durable.stores.sqlite_file import sqlite_errors
 from bayescontrol.errors import DamagedLog, NewerFormat, StoreFailed
 from bayescontrol.offpolicy import what_if
 

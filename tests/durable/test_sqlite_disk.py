@@ -11,7 +11,7 @@ from tests.durable.small_disk import small_disk
 
 from bayescontrol import BernoulliBandit
 from bayescontrol.durable import open_agent
-from bayescontrol.durable.sqlite import SqliteStore
+from bayescontrol.durable.stores.sqlite import SqliteStore
 from bayescontrol.errors import DiskFull, StoreFailed
 
 SHOP = BernoulliBandit(["red", "blue"])

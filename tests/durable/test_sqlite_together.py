@@ -15,9 +15,9 @@ from tests.durable.conformance import ROWS, decided
 from bayescontrol import BernoulliBandit
 from bayescontrol.durable import Act, DurableAgent, Observe, Observed, open_agent, replay
 from bayescontrol.durable.agent import handle_together
-from bayescontrol.durable.committer import Request
 from bayescontrol.durable.events import encode_row
-from bayescontrol.durable.sqlite import SqliteLog, SqliteStore
+from bayescontrol.durable.stores.committer import Request
+from bayescontrol.durable.stores.sqlite import SqliteLog, SqliteStore
 from bayescontrol.errors import (
     BadEvidence,
     ConflictingFeedback,

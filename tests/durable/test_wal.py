@@ -18,8 +18,9 @@ from tests.durable.test_sqlite_flips import flip
 from tests.durable.test_verify import verify
 
 from bayescontrol import BernoulliBandit
-from bayescontrol.durable import Act, open_agent, sqlite_file
-from bayescontrol.durable.sqlite_file import require_intact_wal
+from bayescontrol.durable import Act, open_agent
+from bayescontrol.durable.stores import sqlite_file
+from bayescontrol.durable.stores.sqlite_file import require_intact_wal
 from bayescontrol.errors import DamagedLog
 
 SHOP = BernoulliBandit(["red", "blue"])

@@ -18,7 +18,7 @@ from tests.serve.raw import ask, memory
 from bayescontrol import BernoulliBandit
 from bayescontrol.errors import Unwritable
 from bayescontrol.serve import Client, Token, Tokens
-from bayescontrol.serve.access_log import AccessLog
+from bayescontrol.serve.access import AccessLog
 
 TOKEN = "a-token-that-nobody-guesses"
 SECRET = "a-context-that-nobody-logs"

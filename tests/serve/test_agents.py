@@ -13,12 +13,12 @@ from tests.serve.raw import Raw, ask, memory
 
 from bayescontrol import BernoulliBandit
 from bayescontrol.durable import DurableAgent, open_agent, open_store
-from bayescontrol.durable.committer import Request
+from bayescontrol.durable.stores.committer import Request
 from bayescontrol.errors import DiskFull, StoreFailed
 from bayescontrol.serve import Client
 from bayescontrol.serve.agents import Commits, Pools, ServedAgent, ServedAgents
-from bayescontrol.serve.decision_ids import encode_id
 from bayescontrol.serve.http_errors import Refused
+from bayescontrol.serve.values import encode_id
 
 
 class FakeMonitor:

@@ -14,7 +14,7 @@ from tests.serve.raw import ask, memory
 
 from bayescontrol import BernoulliBandit
 from bayescontrol.durable import open_agent, open_store
-from bayescontrol.durable.log import Row
+from bayescontrol.durable.stores.log import Row
 from bayescontrol.errors import DiskFull, StoreFailed
 from bayescontrol.serve import Client
 from bayescontrol.serve.backups import BackupPlan, Backups

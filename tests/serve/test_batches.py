@@ -124,7 +124,7 @@ def test_a_failed_write_fails_the_whole_batch(
         raise DiskFull("no room")
 
     with monkeypatch.context() as patch:
-        patch.setattr("bayescontrol.durable.sqlite.SqliteLog.append", fail)
+        patch.setattr("bayescontrol.durable.stores.sqlite.SqliteLog.append", fail)
         answer = ask(
             server.url, "POST", f"/v1/agents/{shop.name}/act/batch", {"decisions": [{}, {}]}
         )

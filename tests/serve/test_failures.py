@@ -15,10 +15,10 @@ from tests.serve.raw import Raw, ask, memory, number
 
 from bayescontrol import BernoulliBandit
 from bayescontrol.durable import named_model, open_agent, open_store
-from bayescontrol.durable.sqlite import SqliteLog, SqliteStore
+from bayescontrol.durable.stores.sqlite import SqliteLog, SqliteStore
 from bayescontrol.errors import DamagedLog, DiskFull, StoreBusy, StoreFailed
 from bayescontrol.serve import Client, Refused, Server, Tokens
-from bayescontrol.serve.decision_ids import agent_tag, encode_id
+from bayescontrol.serve.values import agent_tag, encode_id
 
 TOKEN = "a-token-that-nobody-guesses"
 SECRET = "a-folder-of-ours"

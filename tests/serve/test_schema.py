@@ -12,7 +12,7 @@ from tests.serve.raw import memory
 from bayescontrol import BernoulliBandit
 from bayescontrol.serve import Client, Limits
 from bayescontrol.serve.access import Tokens
-from bayescontrol.serve.openapi import openapi_document
+from bayescontrol.serve.routes.openapi import openapi_document
 
 TOKEN = "a-token-for-the-tests-of-the-schema"
 LIMITS = Limits(failures=1_000.0)  # every operation is also tried without a token

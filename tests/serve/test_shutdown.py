@@ -20,8 +20,8 @@ from tests.serve.raw import ask, connected, memory, rest
 from bayescontrol import BernoulliBandit
 from bayescontrol.cli.serve import serve, verify
 from bayescontrol.durable import open_agent
-from bayescontrol.durable.log import open_store
-from bayescontrol.durable.postgres import PostgresStore
+from bayescontrol.durable.stores.log import open_store
+from bayescontrol.durable.stores.postgres import PostgresStore
 from bayescontrol.serve import Client, Limits
 from bayescontrol.serve.server import Server
 

@@ -13,8 +13,8 @@ from bayescontrol import BernoulliBandit, GaussianBandit
 from bayescontrol.durable import open_agent
 from bayescontrol.durable.models import KINDS
 from bayescontrol.serve import agents
+from bayescontrol.serve.requested_models import warm_up_kind
 from bayescontrol.serve.server import Server
-from bayescontrol.serve.warm_up import warm_up_kind
 
 
 @pytest.mark.parametrize("kind", KINDS)

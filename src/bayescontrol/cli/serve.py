@@ -20,8 +20,8 @@ from bayescontrol.cli.server_options import (
     store_options,
 )
 from bayescontrol.durable.events import read_events
-from bayescontrol.durable.log import CHUNK, Log, damaged_error, open_store
 from bayescontrol.durable.models import Model, as_model
+from bayescontrol.durable.stores.log import CHUNK, Log, damaged_error, open_store
 from bayescontrol.errors import BayesControlError, DamagedLog, MissingExtra, counted
 from bayescontrol.lab.discovery import module_at
 from bayescontrol.serve.access import Limits, Tokens

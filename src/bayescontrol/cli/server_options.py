@@ -18,7 +18,7 @@ import click
 from click.core import ParameterSource
 
 from bayescontrol.cli.screen import UsageError
-from bayescontrol.durable.log import redacted
+from bayescontrol.durable.stores.log import redacted
 from bayescontrol.serve.access import VARIABLE, warn_if_public
 
 _Command: TypeAlias = Callable[..., Any]

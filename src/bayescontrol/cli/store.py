@@ -25,12 +25,12 @@ from bayescontrol.cli.screen import (
 )
 from bayescontrol.cli.serve import load_model
 from bayescontrol.cli.server_options import store_address
-from bayescontrol.durable.agent import open_agent
 from bayescontrol.durable.archive import import_log, list_agents, restore_logs
 from bayescontrol.durable.compaction import last_event_before
 from bayescontrol.durable.events import Compacted, Event, check_history, read_events, to_line
-from bayescontrol.durable.log import LogStore, open_store, os_errors, unknown_error
+from bayescontrol.durable.opening import open_agent
 from bayescontrol.durable.replay import export_log
+from bayescontrol.durable.stores.log import LogStore, open_store, os_errors, unknown_error
 from bayescontrol.errors import DamagedLog, counted
 
 #: The environment variable with the address of the store.

@@ -17,9 +17,16 @@ import msgspec
 
 from bayescontrol.durable.compaction import ANSWERS
 from bayescontrol.durable.events import Compacted, Event, encode_row, read_created, read_events
-from bayescontrol.durable.log import Log, LogStore, Row, RowSource, exists_error, require_name
 from bayescontrol.durable.models import KINDS
 from bayescontrol.durable.replay import read_history, read_log, replay
+from bayescontrol.durable.stores.log import (
+    Log,
+    LogStore,
+    Row,
+    RowSource,
+    exists_error,
+    require_name,
+)
 
 T = TypeVar("T")
 

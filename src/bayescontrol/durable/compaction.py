@@ -24,8 +24,8 @@ from bayescontrol.durable.events import (
     encode_row,
 )
 from bayescontrol.durable.fold import Fold, fold_log
-from bayescontrol.durable.log import Log, Row
 from bayescontrol.durable.models import Model
+from bayescontrol.durable.stores.log import Log, Row
 
 #: The kinds of events that answer a decision.
 ANSWERS: Final = ("observed", "defaulted")

@@ -1,4 +1,6 @@
-"""The configuration of a durable agent: what limits its decisions and their feedback.
+"""What a log says beside the belief: the configuration, the arms that changed, the mean costs.
+
+The configuration limits the decisions of an agent and their feedback:
 
     holdout       with this probability a decision ignores the belief: it takes the `control` arm,
                   or any eligible arm with equal probability
@@ -13,6 +15,10 @@ is exact and logged. To draw from p with a mode, an action a ~ P is retained wit
 min(1, p_a / P_a), and otherwise drawn again from (p - P)⁺ / Σ (p - P)⁺: then a ~ p.
 
 A mode maximises mean reward minus price; the belief stays about rewards.
+
+    active ⇄ paused          active or paused → retired, for good          new → active
+
+An arm that is paused or retired is not eligible; late feedback for it is still learned.
 """
 
 import math
@@ -22,9 +28,16 @@ from typing import Any, Final, NamedTuple, Self
 import msgspec
 import numpy as np
 
-from bayescontrol.durable.events import Probabilities
-from bayescontrol.durable.plain import as_stored, same_value, short_repr
-from bayescontrol.errors import BadEvidence, InvalidRequest
+from bayescontrol._arrays import AnyArray
+from bayescontrol.durable.events import ARM_CHANGES, ArmChanged, Probabilities
+from bayescontrol.durable.plain import as_plain, as_stored, from_plain, same_value, short_repr
+from bayescontrol.errors import (
+    BadEvidence,
+    DamagedLog,
+    IncompatibleState,
+    InvalidRequest,
+    UnknownArm,
+)
 from bayescontrol.protocols import Totals
 from bayescontrol.seeding import Stream
 
@@ -34,6 +47,13 @@ REPORTED: Final = "reported"
 _TINY: Final = 1e-300
 #: The sums of shares may differ from 1 by this much.
 _ROUNDING: Final = 1e-9
+_ACTIVE, _RETIRED = "active", "retired"
+#: The states from which a change is possible; an added arm does not exist before.
+_BEFORE: Final[Mapping[str, tuple[str, ...]]] = {
+    "paused": ("active",),
+    "resumed": ("paused",),
+    "retired": ("active", "paused"),
+}
 
 
 class Configuration(msgspec.Struct, frozen=True, kw_only=True):
@@ -248,3 +268,133 @@ def redrawn(a: Any, P: Probabilities, p: Mapping[Any, float], rng: Stream) -> An
     surplus = {b: max(p[b] - P[b], 0.0) for b in p}
     total = math.fsum(surplus.values())
     return draw_from(surplus, rng.random() * total)
+
+
+# -- the terms of a log --------------------------------------------------------------------------
+
+
+class Terms(msgspec.Struct, frozen=True):
+    """The state of a log beside the belief, after some event.
+
+    >>> Terms().arm_state("red")
+    'active'
+    """
+
+    configuration: Configuration = Configuration()
+    #: The arms that were added, with their priors, in order.
+    added: tuple[tuple[Any, Any], ...] = ()
+    #: The arms that are not active, and their states.
+    inactive: Mapping[Any, str] = {}
+    #: By arm: the sum and the number of its reported costs.
+    costs: Mapping[Any, tuple[float, int]] = {}
+
+    def arm_state(self, arm: Any) -> str:
+        """Return "active", "paused" or "retired"."""
+        return self.inactive.get(arm, _ACTIVE)
+
+    def configured(self, configuration: Configuration) -> "Terms":
+        """Return the terms with another configuration."""
+        return Terms(configuration, self.added, self.inactive, self.costs)
+
+    def require_change(self, arm: Any, change: str, arms: Sequence[Any]) -> None:
+        """Raise an error if this change of an arm is impossible; `arms` are all arms so far."""
+        if change == "added":
+            if arm in arms:
+                raise UnknownArm(f"there is an arm {arm!r} already, {self.arm_state(arm)}")
+            return
+        if arm not in arms:
+            raise UnknownArm(f"there is no arm {arm!r}: the agent has {short_repr(list(arms))}")
+        state = self.arm_state(arm)
+        if state not in _BEFORE[change]:
+            raise InvalidRequest(
+                f"arm {arm!r} is {state}: it cannot be {change}"
+                + ("; a retired arm does not return" if state == _RETIRED else "")
+            )
+        if change != "resumed" and state == _ACTIVE and len(self.active(arms)) == 1:
+            raise InvalidRequest(
+                f"arm {arm!r} is the only active arm: resume or add another one first"
+            )
+
+    def changed(self, event: ArmChanged) -> "Terms":
+        """Return the terms after an event about an arm."""
+        inactive, added = dict(self.inactive), self.added
+        state = ARM_CHANGES[event.change]
+        if state == _ACTIVE:
+            inactive.pop(event.arm, None)
+        else:
+            inactive[event.arm] = state
+        if event.change == "added":
+            added = (*added, (event.arm, event.prior))
+        return Terms(self.configuration, added, inactive, self.costs)
+
+    def with_cost(self, arm: Any, cost: float) -> "Terms":
+        """Return the terms after a cost of an arm was reported."""
+        total, n = self.costs.get(arm, (0.0, 0))
+        costs = {**self.costs, arm: (total + cost, n + 1)}
+        return Terms(self.configuration, self.added, self.inactive, costs)
+
+    # -- one decision ----------------------------------------------------------------------------
+
+    def active(self, arms: Sequence[Any]) -> list[Any]:
+        """Return those of the arms that are active."""
+        return [a for a in arms if a not in self.inactive]
+
+    def prices(self) -> dict[Any, float]:
+        """Return the price of each arm that has one; the price of an arm is 0 until it has."""
+        found = {}
+        for arm, price in self.configuration.prices.items():
+            if price == REPORTED:
+                total, n = self.costs.get(arm, (0.0, 0))
+                found[arm] = total / n if n else 0.0
+            else:
+                found[arm] = float(price)
+        return found
+
+    def restriction(self, among: Sequence[Any] | None, arms: Sequence[Any]) -> Restriction | None:
+        """Return the eligible arms and the prices of a decision; None if nothing is restricted.
+
+        `arms` are all arms. Raise `UnknownArm` for an arm in `among` that does not exist, and
+        `InvalidRequest` if no arm is eligible.
+        """
+        eligible = None
+        if among is not None:
+            unknown = [a for a in among if a not in arms]
+            if unknown:
+                raise UnknownArm(
+                    f"among: there is no arm {unknown[0]!r}, the agent has {short_repr([*arms])}"
+                )
+            eligible = tuple(a for a in self.active(arms) if a in among)
+        elif self.inactive:
+            eligible = tuple(self.active(arms))
+        if eligible == ():
+            states = {a: self.arm_state(a) for a in among or ()}
+            raise InvalidRequest(
+                f"no arm is eligible: among={short_repr(among)}, where {short_repr(states)}"
+            )
+        prices = self.prices()
+        if eligible is None and not prices:
+            return None
+        return Restriction(eligible, tuple(prices.items()))
+
+    # -- snapshots -------------------------------------------------------------------------------
+
+    def save(self) -> AnyArray:
+        """Return the terms as an array of bytes, for a snapshot."""
+        plain = {
+            "configuration": self.configuration.settings(), "added": [list(a) for a in self.added],
+            "inactive": dict(self.inactive), "costs": dict(self.costs),
+        }  # fmt: skip
+        return np.frombuffer(msgspec.json.encode(as_plain(plain, "the terms")), np.uint8)
+
+    @classmethod
+    def load(cls, saved: AnyArray) -> "Terms":
+        """Return the terms that `save` stored; raise `IncompatibleState` if they are damaged."""
+        try:
+            plain = from_plain(msgspec.json.decode(saved.tobytes()))
+            return cls(
+                Configuration.from_settings(plain["configuration"]),
+                tuple((arm, prior) for arm, prior in plain["added"]), plain["inactive"],
+                plain["costs"],
+            )  # fmt: skip
+        except (msgspec.DecodeError, DamagedLog, TypeError, ValueError, LookupError) as error:
+            raise IncompatibleState(f"the saved terms cannot be read: {error}") from None

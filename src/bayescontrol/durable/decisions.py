@@ -28,8 +28,8 @@ from bayescontrol.durable.events import (
     Observed,
     Withdrawn,
 )
-from bayescontrol.durable.log import Log, Row, damaged_error
 from bayescontrol.durable.plain import short_repr
+from bayescontrol.durable.stores.log import Log, Row, damaged_error
 from bayescontrol.errors import CompactedDecision, InvalidRequest, UnknownDecision
 
 #: The number of decisions in memory; older ones are read from the log when they are observed.

@@ -24,8 +24,8 @@ from zlib import crc32
 import msgspec
 from msgspec.structs import asdict
 
-from bayescontrol.durable.log import Log, Row, damaged_error, require_readable
 from bayescontrol.durable.plain import as_plain, from_plain
+from bayescontrol.durable.stores.log import Log, Row, damaged_error, require_readable
 from bayescontrol.errors import DamagedLog, StoreBusy
 from bayescontrol.protocols import Totals
 

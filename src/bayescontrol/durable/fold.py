@@ -23,6 +23,7 @@ from bayescontrol.durable import events
 from bayescontrol.durable.configuration import (
     Configuration,
     Restriction,
+    Terms,
     draw_from,
     limited,
     redrawn,
@@ -46,16 +47,15 @@ from bayescontrol.durable.events import (
     Refitted,
     Withdrawn,
 )
-from bayescontrol.durable.log import (
+from bayescontrol.durable.models import KINDS, Model
+from bayescontrol.durable.plain import as_stored, same_value, short_repr
+from bayescontrol.durable.stores.log import (
     DamagedSnapshot,
     Log,
     Snapshot,
     damaged_error,
     snapshots_to_delete,
 )
-from bayescontrol.durable.models import KINDS, Model
-from bayescontrol.durable.plain import as_stored, same_value, short_repr
-from bayescontrol.durable.terms import Terms
 from bayescontrol.errors import (
     DamagedLog,
     IncompatibleState,

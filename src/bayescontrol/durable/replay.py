@@ -30,9 +30,9 @@ from bayescontrol.durable.events import (
     to_line,
 )
 from bayescontrol.durable.fold import EarlierFolds, Fold
-from bayescontrol.durable.log import PRIVATE, os_errors
 from bayescontrol.durable.models import Model, as_logged, as_model, model_of
 from bayescontrol.durable.plain import short_repr
+from bayescontrol.durable.stores.log import PRIVATE, os_errors
 from bayescontrol.errors import DamagedLog, InvalidRequest, StoreFailed
 from bayescontrol.protocols import Summary
 

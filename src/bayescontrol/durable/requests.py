@@ -16,9 +16,9 @@ from bayescontrol import errors
 from bayescontrol._arrays import as_numbers
 from bayescontrol.beliefs.draws import checked_draws
 from bayescontrol.durable import events
-from bayescontrol.durable.committer import Request
 from bayescontrol.durable.configuration import Configuration
 from bayescontrol.durable.plain import as_stored, short_repr
+from bayescontrol.durable.stores.committer import Request
 from bayescontrol.protocols import Totals
 
 #: The maximum length of a key and of the name of a session.

@@ -17,11 +17,9 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 from bayescontrol import errors
 from bayescontrol.durable import events
-from bayescontrol.durable.committer import Request
 from bayescontrol.durable.decisions import Amendments, Decisions
 from bayescontrol.durable.events import Amendment, Corrected, Observed, Withdrawn
 from bayescontrol.durable.fold import Drawn, Fold
-from bayescontrol.durable.log import Row, damaged_error
 from bayescontrol.durable.plain import as_stored, same_value, short_repr
 from bayescontrol.durable.requests import (
     Act,
@@ -33,6 +31,8 @@ from bayescontrol.durable.requests import (
     Settle,
     Withdraw,
 )
+from bayescontrol.durable.stores.committer import Request
+from bayescontrol.durable.stores.log import Row, damaged_error
 
 #: Errors in a request that are found before the agent draws or learns: nothing must be undone.
 _REQUEST_ERRORS: Final = (

@@ -23,19 +23,19 @@ from msgspec.structs import replace
 
 from bayescontrol import errors
 from bayescontrol.bandits import Schema
-from bayescontrol.durable.agent import DurableAgent, Explanation, handle_together, open_agent
-from bayescontrol.durable.committer import Request
+from bayescontrol.durable.agent import DurableAgent, Explanation, handle_together
 from bayescontrol.durable.events import Created, Decision, Event, read_events
-from bayescontrol.durable.log import LogStore
 from bayescontrol.durable.models import KINDS, Model, as_logged
+from bayescontrol.durable.opening import open_agent
 from bayescontrol.durable.requests import Act, Observe
+from bayescontrol.durable.stores.committer import Request
+from bayescontrol.durable.stores.log import LogStore
 from bayescontrol.seeding import Stream
 from bayescontrol.serve.access import Limits
-from bayescontrol.serve.decision_ids import agent_tag, decode_id, with_ids
 from bayescontrol.serve.http_errors import Refused, UnknownAgent, as_refusal, kind_of
 from bayescontrol.serve.monitor import Metrics, Monitor
-from bayescontrol.serve.requested_models import requested_model
-from bayescontrol.serve.warm_up import warm_up_kind
+from bayescontrol.serve.requested_models import requested_model, warm_up_kind
+from bayescontrol.serve.values import agent_tag, decode_id, with_ids
 
 if TYPE_CHECKING:
     from bayescontrol.serve.backups import Backups
@@ -161,7 +161,7 @@ class ServedAgent:
     `schema` describes situations whose fields have names.
 
     >>> from bayescontrol import BernoulliBandit
-    >>> from bayescontrol.serve.decision_ids import encode_id
+    >>> from bayescontrol.serve.values import encode_id
     >>> async def visit():
     ...     agent = open_agent("sqlite:///:memory:", "shop", BernoulliBandit(["red"]))
     ...     pools = Pools(*[ThreadPoolExecutor(1)] * 3)
@@ -183,7 +183,7 @@ class ServedAgent:
         self._shared = single if shared is None else shared
         #: The fields of its situations, if they have names.
         self.schema = schema
-        #: The tag of the agent in the ids of its decisions, see `serve.decision_ids`.
+        #: The tag of the agent in the ids of its decisions, see `serve.values`.
         self.tag = agent_tag(agent.created)
         self._waiting: deque[_Waiting] = deque()
         #: How many requests wait for the next commit.

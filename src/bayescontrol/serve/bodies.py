@@ -20,9 +20,8 @@ from bayescontrol.durable.decisions import Answer
 from bayescontrol.durable.events import Decision
 from bayescontrol.durable.plain import as_plain
 from bayescontrol.errors import InvalidRequest
-from bayescontrol.serve.decision_ids import encode_id
 from bayescontrol.serve.http_errors import ProblemDetails
-from bayescontrol.serve.values import plain_situation, value_of
+from bayescontrol.serve.values import encode_id, plain_situation, value_of
 
 #: The media type of a log.
 LINES: Final = "text/jsonl"

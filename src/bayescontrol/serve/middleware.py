@@ -30,8 +30,7 @@ from typing import Any, Final, TypeAlias
 
 import numpy as np
 
-from bayescontrol.serve.access import Caller, Limits, Quota, RateLimiter, Tokens
-from bayescontrol.serve.access_log import AccessLog
+from bayescontrol.serve.access import AccessLog, Caller, Limits, Quota, RateLimiter, Tokens
 from bayescontrol.serve.http_errors import Refused, error_response
 from bayescontrol.serve.monitor import Metrics
 

@@ -27,16 +27,16 @@ from prometheus_client.registry import Collector
 
 from bayescontrol._support.values import distinct_texts
 from bayescontrol.durable.agent import DurableAgent
-from bayescontrol.durable.committer import Request
 from bayescontrol.durable.driver import posterior_summary
 from bayescontrol.durable.events import Decision
 from bayescontrol.durable.models import KINDS
 from bayescontrol.durable.plain import as_plain
 from bayescontrol.durable.requests import Act, Observe
+from bayescontrol.durable.stores.committer import Request
 from bayescontrol.errors import BadSituation, BayesControlError
 from bayescontrol.protocols import PosteriorMeasure
-from bayescontrol.serve.decision_ids import agent_tag, encode_id
 from bayescontrol.serve.http_errors import Refused
+from bayescontrol.serve.values import agent_tag, encode_id
 
 if TYPE_CHECKING:
     from bayescontrol.serve.agents import ServedAgent

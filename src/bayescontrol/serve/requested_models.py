@@ -4,19 +4,25 @@
     "mine", {}                                       a model that the server was started with
 
 Errors name the settings, not the code that they reach.
+
+Before a server is ready it compiles the code of its kinds of models. Opening an agent compiles what
+a decision needs, if the agent takes no situation and its log was folded; `warm_up_kind` runs an
+example of the kind from creation to snapshot. The user's own models have no example.
 """
 
 import inspect
 import re
 from collections import defaultdict
 from collections.abc import Mapping
+from contextlib import closing
 from typing import Any, Final
 
 import numpy as np
 
 from bayescontrol._support.description import ModelKind, SettingDoc
 from bayescontrol.durable.models import KINDS, OF_DRAWS, Model, as_model, restored_schedule
-from bayescontrol.durable.plain import same_value
+from bayescontrol.durable.opening import open_agent
+from bayescontrol.durable.plain import from_plain, same_value
 from bayescontrol.errors import BayesControlError
 from bayescontrol.serve.http_errors import BadSettings, UnknownModel
 from bayescontrol.serve.values import value_of
@@ -122,3 +128,20 @@ def _explained(error: Exception, settings: Mapping[str, Any]) -> str:
     if named and named[1] in (*settings, *OF_DRAWS):
         return text
     return f"the settings {', '.join(settings)} are invalid: see their documentation at /docs"
+
+
+# -- warming up ------------------------------------------------------------------------------------
+
+
+def warm_up_kind(name: str) -> None:
+    """Compile the kernels that agents of this kind of model need.
+
+    >>> warm_up_kind("bernoulli-bandit")
+    """
+    kind = KINDS[name].model_kind
+    model = requested_model(name, kind.example, {})
+    with closing(open_agent("sqlite:///:memory:", name, model, seed=0)) as agent:
+        decision = agent.act(from_plain(kind.situation), key="k")
+        agent.observe(decision, from_plain(kind.observation))
+        agent.posterior()
+        agent.snapshot()

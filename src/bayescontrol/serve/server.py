@@ -28,11 +28,17 @@ from litestar import Litestar, Request, Response
 from litestar.di import Provide
 from litestar.exceptions import HTTPException
 
-from bayescontrol.durable.log import PRIVATE, LogStore, open_store
 from bayescontrol.durable.models import Model
+from bayescontrol.durable.stores.log import PRIVATE, LogStore, open_store
 from bayescontrol.errors import StoreFailed
-from bayescontrol.serve.access import InvalidToken, Limits, Tokens, is_loopback, require_safe
-from bayescontrol.serve.access_log import AccessLog
+from bayescontrol.serve.access import (
+    AccessLog,
+    InvalidToken,
+    Limits,
+    Tokens,
+    is_loopback,
+    require_safe,
+)
 from bayescontrol.serve.agents import ServedAgents
 from bayescontrol.serve.backups import BackupPlan, Backups
 from bayescontrol.serve.connection import HttpConnection
@@ -41,8 +47,8 @@ from bayescontrol.serve.listening import CannotListen as CannotListen
 from bayescontrol.serve.listening import Listener, in_url, tls_context
 from bayescontrol.serve.middleware import Answer, Middleware
 from bayescontrol.serve.monitor import add_file_gauges
-from bayescontrol.serve.openapi import DOCS_ROUTES
 from bayescontrol.serve.routes import PAGES, ROUTES, answer_directly
+from bayescontrol.serve.routes.openapi import DOCS_ROUTES
 
 _Scope: TypeAlias = MutableMapping[str, Any]
 _logger = logging.getLogger("bayescontrol.serve")

@@ -4,8 +4,8 @@ import sys
 
 import pytest
 
-from bayescontrol.durable.log import open_store
-from bayescontrol.durable.postgres_server import parse_address
+from bayescontrol.durable.stores.log import open_store
+from bayescontrol.durable.stores.postgres_server import parse_address
 from bayescontrol.errors import MissingExtra, UnknownStore
 
 
@@ -37,7 +37,8 @@ def test_libpq_settings_are_passed_through() -> None:
 
 
 def test_without_psycopg_the_error_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in [name for name in sys.modules if name.startswith("bayescontrol.durable.postgres")]:
+    prefix = "bayescontrol.durable.stores.postgres"
+    for name in [name for name in sys.modules if name.startswith(prefix)]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "psycopg", None)
     with pytest.raises(MissingExtra, match=r"pip install 'bayescontrol\[postgres\]'"):

@@ -16,7 +16,7 @@ from tests.durable.test_verify import verify
 
 from bayescontrol.durable import DurableAgent, open_agent, open_store, replay
 from bayescontrol.durable.events import Compacted
-from bayescontrol.durable.postgres import PostgresLog
+from bayescontrol.durable.stores.postgres import PostgresLog
 from bayescontrol.errors import CompactedDecision, ConflictingFeedback, UnknownStore
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 from tests.durable.conformance import Reopen, StoreConformance
 
-from bayescontrol.durable.postgres import PostgresStore
+from bayescontrol.durable.stores.postgres import PostgresStore
 
 
 class TestPostgres(StoreConformance):

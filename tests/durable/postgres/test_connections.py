@@ -7,7 +7,7 @@ from tests.durable.postgres.server import Postgres
 
 from bayescontrol import BernoulliBandit
 from bayescontrol.durable import open_agent
-from bayescontrol.durable.postgres import PostgresStore
+from bayescontrol.durable.stores.postgres import PostgresStore
 from bayescontrol.errors import StoreFailed
 
 SHOP = BernoulliBandit(["red", "blue"])

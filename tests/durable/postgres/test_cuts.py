@@ -12,8 +12,8 @@ from tests.durable.postgres.server import Postgres
 
 from bayescontrol import BernoulliBandit
 from bayescontrol.durable import Decided, open_agent, replay
-from bayescontrol.durable.log import Snapshot
-from bayescontrol.durable.postgres import PostgresLog, PostgresStore
+from bayescontrol.durable.stores.log import Snapshot
+from bayescontrol.durable.stores.postgres import PostgresLog, PostgresStore
 from bayescontrol.errors import ConflictingFeedback, HeadMoved
 
 SHOP = BernoulliBandit(["red", "blue"])

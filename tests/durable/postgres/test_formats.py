@@ -11,7 +11,7 @@ from tests.durable.postgres.server import Postgres
 from tests.durable.test_formats import SNAPSHOTS, require_as_expected
 
 from bayescontrol.durable import open_store
-from bayescontrol.durable.postgres import LAYOUT
+from bayescontrol.durable.stores.postgres import LAYOUT
 
 _NUMBERS = count(1)
 DUMP = (FOLDER / "kinds.sql").read_text()

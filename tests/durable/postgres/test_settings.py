@@ -9,7 +9,7 @@ from tests.durable.conformance import ROWS
 from tests.durable.postgres.server import Postgres
 
 from bayescontrol import errors
-from bayescontrol.durable.postgres import LAYOUT, PostgresStore
+from bayescontrol.durable.stores.postgres import LAYOUT, PostgresStore
 
 
 @contextmanager

@@ -9,8 +9,9 @@ from tests.durable.conformance import ROWS, decided
 from tests.durable.postgres.server import Postgres
 
 from bayescontrol import BernoulliBandit
-from bayescontrol.durable import open_agent, postgres_server
-from bayescontrol.durable.postgres import PostgresStore
+from bayescontrol.durable import open_agent
+from bayescontrol.durable.stores import postgres_server
+from bayescontrol.durable.stores.postgres import PostgresStore
 from bayescontrol.errors import HeadMoved, StoreBusy
 
 SHOP = BernoulliBandit(["red", "blue"])

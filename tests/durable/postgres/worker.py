@@ -23,7 +23,7 @@ from tests.limits import TIMEOUT
 from bayescontrol import BernoulliBandit
 from bayescontrol.durable import Decided, open_agent
 from bayescontrol.durable.agent import DurableAgent
-from bayescontrol.durable.postgres import PostgresLog, PostgresStore
+from bayescontrol.durable.stores.postgres import PostgresLog, PostgresStore
 from bayescontrol.errors import ConflictingFeedback
 
 ARMS: Final = ["red", "green", "blue"]

@@ -19,9 +19,8 @@ from bayescontrol.durable.events import Decision, Event, to_line
 from bayescontrol.durable.plain import as_plain
 from bayescontrol.serve import bodies
 from bayescontrol.serve.agents import ServedAgent
-from bayescontrol.serve.decision_ids import encode_id
 from bayescontrol.serve.routes.parameters import AGENT, READS, Agents, Name, Start
-from bayescontrol.serve.values import plain_situation
+from bayescontrol.serve.values import encode_id, plain_situation
 
 #: Events of a log, or rows of a table, that are read and sent at once.
 _BATCH: Final = 500

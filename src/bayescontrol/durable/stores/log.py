@@ -41,9 +41,9 @@ PRIVATE: Final = 0o600
 _MAX_LENGTH: Final = 200
 #: The module and the class of each URL scheme. They need an extra, so they are imported late.
 _STORES: Final = {
-    "sqlite": ("bayescontrol.durable.sqlite", "SqliteStore"),
-    "postgresql": ("bayescontrol.durable.postgres", "PostgresStore"),
-    "postgres": ("bayescontrol.durable.postgres", "PostgresStore"),
+    "sqlite": ("bayescontrol.durable.stores.sqlite", "SqliteStore"),
+    "postgresql": ("bayescontrol.durable.stores.postgres", "PostgresStore"),
+    "postgres": ("bayescontrol.durable.stores.postgres", "PostgresStore"),
 }
 
 

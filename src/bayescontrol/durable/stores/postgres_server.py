@@ -25,7 +25,7 @@ from urllib.parse import quote, unquote
 
 from bayescontrol import errors
 from bayescontrol._support.files import close_on_error
-from bayescontrol.durable.log import require_usable
+from bayescontrol.durable.stores.log import require_usable
 
 with errors.needs_extra("PostgreSQL", "psycopg", "postgres"):
     import psycopg as psycopg

@@ -30,8 +30,8 @@ from numpy.typing import NDArray
 
 from bayescontrol import errors
 from bayescontrol._support import files
-from bayescontrol.durable.committer import Committer, Request
-from bayescontrol.durable.log import (
+from bayescontrol.durable.stores.committer import Committer, Request
+from bayescontrol.durable.stores.log import (
     PRIVATE,
     os_errors,
     require_new_file,

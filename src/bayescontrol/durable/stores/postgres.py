@@ -31,7 +31,7 @@ from uuid import UUID, uuid4
 from zlib import crc32
 
 from bayescontrol._support.files import close_on_error
-from bayescontrol.durable.log import (
+from bayescontrol.durable.stores.log import (
     CHUNK,
     Log,
     Row,
@@ -45,11 +45,16 @@ from bayescontrol.durable.log import (
     snapshots_to_delete,
     unknown_error,
 )
-from bayescontrol.durable.postgres_server import Connection, PostgresServer, parse_address, psycopg
+from bayescontrol.durable.stores.postgres_server import (
+    Connection,
+    PostgresServer,
+    parse_address,
+    psycopg,
+)
 from bayescontrol.errors import DamagedLog, HeadMoved, StoreFailed, UnknownStore
 
 if TYPE_CHECKING:
-    from bayescontrol.durable.sqlite import SqliteStore
+    from bayescontrol.durable.stores.sqlite import SqliteStore
 
 #: After an append that came too late, take turns with other processes for this many appends.
 _QUEUED_TURNS: Final = 32
@@ -422,7 +427,7 @@ class PostgresStore:
 
     def backup(self, path: str | PathLike[str]) -> None:
         """Copy all logs to a new SQLite file, in one transaction, while agents keep running."""
-        from bayescontrol.durable.sqlite import SqliteStore  # another extra
+        from bayescontrol.durable.stores.sqlite import SqliteStore  # another extra
 
         target = Path(path).resolve()
         require_new_file(target)

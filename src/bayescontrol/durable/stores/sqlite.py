@@ -16,7 +16,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
-from bayescontrol.durable.log import (
+from bayescontrol.durable.stores.log import (
     CHUNK,
     Log,
     Row,
@@ -30,7 +30,7 @@ from bayescontrol.durable.log import (
     snapshots_to_delete,
     unknown_error,
 )
-from bayescontrol.durable.sqlite_file import AMENDS, MEMORY, SqliteFile, apsw, try_function
+from bayescontrol.durable.stores.sqlite_file import AMENDS, MEMORY, SqliteFile, apsw, try_function
 from bayescontrol.errors import HeadMoved, StoreBusy, StoreFailed, UnknownStore
 
 _COLUMNS: Final = "seq, kind, n, key, session, payload, checksum"

@@ -1,0 +1,1 @@
+"""Stores of logs: the interface in `log`, SQLite files, and PostgreSQL servers."""
