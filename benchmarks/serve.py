@@ -1,7 +1,9 @@
 """HTTP requests per second at 50 connections, with one agent and with twenty, in turns in one run.
 
     python -m benchmarks.serve                      about a minute on an idle machine with two cores
+    python -m benchmarks.serve --connections 32     with 32 connections
     python -m benchmarks.serve --before FOLDER      also the server of an earlier checkout
+    python -m benchmarks.serve --batch 100          decisions one by one, and in batches of 100
 
 Each server runs in a process of its own: one waits for the disk and one does not. The clients run
 in a further process on the same machine. A visit is two requests, act and observe. The flush rate
@@ -187,6 +189,7 @@ def in_turn(
     rounds: int,
     agents: Sequence[int] = AGENTS,
     before: Path | None = None,
+    connections: int = CONNECTIONS,
 ) -> dict[tuple[str, int], list[Load]]:
     """Alternate rounds of requests to the servers, by server and number of agents, when warm.
 
@@ -202,10 +205,10 @@ def in_turn(
             for side, checkout in checkouts.items()
         }
         for one in served.values():
-            load(one, 2_000, agents=max(agents))
+            load(one, 2_000, connections, max(agents))
         for _ in range(rounds):
             for (side, count), results in loads.items():
-                results.append(load(served[side], requests, agents=count))
+                results.append(load(served[side], requests, connections, count))
     return loads
 
 
@@ -220,6 +223,40 @@ def request_times(requests: int = 2_000, rounds: int = 3) -> dict[str, Timing]:
     return timings
 
 
+def batches(folder: Path, size: int, rounds: int) -> dict[str, list[float]]:
+    """Return decisions per second over one connection, singly and in batches, and at 50.
+
+    A decision is an act and its observation, both on disk.
+    """
+    rates: dict[str, list[float]] = {"one by one": [], f"batches of {size}": []}
+    rates[f"one by one, {CONNECTIONS} connections"] = []
+    with server(folder / "batches.db", durable=True) as served:
+        load(served, 2_000)
+        client = Client(f"http://127.0.0.1:{served.port}")
+        shop = client.agent("shop-0")
+
+        def singly() -> None:
+            for _ in range(size):
+                shop.observe(shop.act().id, 1)
+
+        def in_batches() -> None:
+            for _ in range(10):
+                decisions = shop.act_batch([{}] * size)
+                shop.observe_batch([{"id": d.id, "o": 1} for d in decisions])
+
+        for _ in range(rounds):
+            for name, work, count in (
+                ("one by one", singly, size), (f"batches of {size}", in_batches, 10 * size),
+            ):  # fmt: skip
+                started = time.perf_counter()
+                work()
+                rates[name].append(count / (time.perf_counter() - started))
+            many = load(served, 4_000)
+            rates[f"one by one, {CONNECTIONS} connections"].append(many.rate / 2)
+        client.close()
+    return rates
+
+
 def _spread(values: Sequence[float], digits: int = 0) -> str:
     """Return the median and the range as text."""
     return f"{np.median(values):,.{digits}f} ({min(values):,.{digits}f}-{max(values):,.{digits}f})"
@@ -231,11 +268,25 @@ def main() -> None:
     parser.add_argument("--requests", type=int, default=6_000, help="requests per round")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--before", type=Path, help="the folder of an earlier checkout")
+    parser.add_argument("--connections", type=int, default=CONNECTIONS)
+    parser.add_argument("--batch", type=int, help="compare batches of this size instead")
     arguments = parser.parse_args()
+    if arguments.batch:
+        with tempfile.TemporaryDirectory() as place:
+            rates = batches(Path(place), arguments.batch, arguments.rounds)
+        table = Table("decisions", "decisions/s", "ratio to one by one")
+        for name, found in rates.items():
+            ratios = [r / one for r, one in zip(found, rates["one by one"], strict=True)]
+            table.add_row(name, _spread(found), _spread(ratios, 1))
+        Console().print(table)
+        return
     with tempfile.TemporaryDirectory() as place:
         disk = flushes(Path(place), seconds=0.5)
-        loads = in_turn(Path(place), arguments.requests, arguments.rounds, before=arguments.before)
-    table = Table(title=f"{CONNECTIONS} connections, act and observe")
+        loads = in_turn(
+            Path(place), arguments.requests, arguments.rounds, before=arguments.before,
+            connections=arguments.connections,
+        )  # fmt: skip
+    table = Table(title=f"{arguments.connections} connections, act and observe")
     columns = ("server", "agents", "requests/s", "durable is faster", "median", "p99", "CPU")
     for column in columns:
         table.add_column(column, justify="left" if column == "server" else "right")
