@@ -17,9 +17,9 @@ from bayescontrol.errors import InvalidTable, UnknownAction, UnknownArm, Unknown
 
 #: What the names belong to.
 What: TypeAlias = Literal["arm", "state", "action"]
-#: The errors for an invalid list of names, and for an unknown name.
 #: Larger prices would outweigh the draws that stand for means of which nothing is known.
 LARGEST_PRICE: Final = 1e150
+#: The errors for an invalid list of names, and for an unknown name.
 _ERRORS: dict[What, tuple[type[Exception], type[Exception]]] = {
     "arm": (UnknownArm, UnknownArm),
     "state": (InvalidTable, UnknownState),
@@ -121,8 +121,11 @@ def prices_of(
 ) -> FloatArray | None:
     """Return the price at each eligible place, by default 0; None if all are equal.
 
-    >>> prices_of(Names("arm", ["red", "blue"]), np.arange(2), {"blue": 0.5})
-    array([0. , 0.5])
+    Only differences matter: they are relative to the lowest price, so that common prices, however
+    large, leave the mean rewards all their digits.
+
+    >>> prices_of(Names("arm", ["red", "blue"]), np.arange(2), {"red": 1e20, "blue": 2e20})
+    array([0.e+00, 1.e+20])
     """
     by_place = np.zeros(len(names))
     for name, price in (prices or {}).items():
@@ -134,4 +137,4 @@ def prices_of(
             )
         by_place[names.place(name)] = price
     costs = by_place[eligible]
-    return None if (costs == costs[0]).all() else costs
+    return None if (costs == costs[0]).all() else costs - costs.min()

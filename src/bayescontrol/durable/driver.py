@@ -9,7 +9,7 @@ A draw either leaves the agent unchanged, or changes it (a Gibbs chain, particle
 held for several steps): then replaying the log must repeat the draw.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from hashlib import blake2b
@@ -182,9 +182,12 @@ class Driver:
         except BadEvidence as error:
             raise _bad_situation(x, error) from error
 
-    def require_choosing(self) -> None:
-        """Raise MissingCapability if modes cannot choose among some of the arms, or by price."""
-        self._choosing(self.agent, Restriction(None, ()))
+    def require_choosing(self, prices: Sequence[Hashable] = ()) -> None:
+        """Raise MissingCapability if modes cannot choose among some arms, or at prices of these."""
+        # Different prices, because equal ones have no effect.
+        different = tuple((arm, float(i + 1)) for i, arm in enumerate(prices))
+        with self._choosing(self.agent, Restriction(None, different)):
+            pass
 
     def require_reward(self, o: Any) -> None:
         """Raise BadEvidence if the arms cannot pay o, as far as that is known in advance."""

@@ -169,13 +169,13 @@ class Fold:
     def require_valid(self, configuration: Configuration) -> None:
         """Raise an error if this agent cannot follow a configuration."""
         c, driver = configuration, self.driver
-        if c.prices:
-            driver.require_choosing()
         if c.shares or c.prices or c.holdout or c.control is not None:
             arms = driver.arms()
             c.require_arms(arms)
             active = self.terms.active(arms)
             limited(dict.fromkeys(active, 1.0 / len(active)), c.shares)
+        if c.prices:
+            driver.require_choosing([*c.prices])
         if c.window is not None:
             if not driver.accepts_late_feedback:
                 raise MissingCapability(
