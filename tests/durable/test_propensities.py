@@ -15,11 +15,13 @@ from tests.durable.agents import MEMORY
 
 from bayescontrol import (
     BernoulliBandit,
+    ControlRule,
+    FiniteBelief,
     GaussianBandit,
     LinearBandit,
     errors,
 )
-from bayescontrol.durable import Configuration, DurableAgent, open_agent
+from bayescontrol.durable import Configuration, DurableAgent, named_model, open_agent
 from bayescontrol.durable.fold import Fold
 from bayescontrol.finite.classes import make
 from bayescontrol.seeding import Stream
@@ -161,6 +163,59 @@ def drawn(fold: Fold, n: int, x: Any = None) -> tuple[Any, Any]:
         counts[action] += 1
     assert set(counts) <= set(p)
     return np.array([counts[a] for a in p]), n * np.array([*p.values()])
+
+
+@pytest.mark.parametrize("per_arm", [False, True])
+def test_shares_are_exact_although_time_goes_on_with_a_decision(per_arm: bool) -> None:
+    """3,000 draws from a belief about arms that change often; false alarm 1e-6.
+
+    If the shares applied to probabilities that are one decision later, red would be drawn with
+    probability 0.57, and the chi-square, with two degrees of freedom, would be above 60.
+    """
+    bandit = BernoulliBandit(ARMS[:3]).changing(hazards=[0.3], per_arm=per_arm)
+    with open_agent(MEMORY, "shop", bandit, seed=1) as agent:
+        train(agent, {"blue": [0, 0, 0, 0], "green": [0, 0, 0, 0], "red": [1, 1, 1, 1]})
+        agent.configure(Configuration(shares={"red": (0.0, 0.5)}))
+        assert chi_square(*drawn(agent._fold, 3_000)) > 1e-6
+
+
+def test_the_holdout_chooses_actions_of_the_situation() -> None:
+    """The two modes use other actions in situation 1 than in the first situation, 0."""
+
+    class Lever:
+        def __init__(self, action: str) -> None:
+            self.action = action
+
+        def action_probabilities(self, x: int) -> dict[str, float]:
+            return {self.action + str(x): 1.0}
+
+        def act(self, x: int, rng: Any) -> str:
+            return self.action + str(x)
+
+        def likelihood(self, x: int, a: str, o: int) -> float:
+            return 0.9 if (o == 1) == a.startswith(self.action) else 0.1
+
+    def build() -> Any:
+        return ControlRule(FiniteBelief([Lever("left"), Lever("right")]), 0, lambda x, a, o: x)
+
+    model = named_model("levers", version=1, build=build, accepts_late_feedback=True)
+    with open_agent(MEMORY, "shop", model, seed=1) as agent:
+        agent.configure(Configuration(holdout=0.5))
+        assert agent.probabilities(1) == {"left1": 0.5, "right1": 0.5}
+        assert all(agent.act(1).probability == 0.5 for _ in range(20))
+
+
+def test_rounding_of_tiny_probabilities_is_not_amplified() -> None:
+    """A restored log may be read on a machine that rounds differently.
+
+    Before their share the losers have probabilities of 1e-28 and 1e-26 with few correct digits.
+    """
+    for a in 180.0 * (1.0 + 2.3e-16 * np.arange(-4, 5)):
+        bandit = BernoulliBandit(ARMS[:3], prior=[(a, 20), (80, 120), (84, 116)])
+        with open_agent(MEMORY, "shop", bandit) as agent:
+            agent.configure(Configuration(shares={"red": (0.0, 0.6)}))
+            p = {"red": 0.6, "blue": 0.2, "green": 0.2}
+            assert agent.probabilities() == pytest.approx(p, rel=1e-9)
 
 
 @pytest.mark.parametrize("common", [1e9, -1e9, 1e17])

@@ -75,6 +75,8 @@ _MIN_DISTANCE: Final = 100
 #: The relative difference that rounding on another machine may cause, and the absolute one of a
 #: probability.
 _TOLERANCE, _PROBABILITY_TOLERANCE = 1e-6, 1e-9
+#: Smaller probabilities have few correct digits, which a large c would amplify: they count as this.
+_RESOLVED: Final = 1e-8
 #: Events between two folds that are retained for amendments, and the size of a fold in bytes that
 #: the choice of those to delete assumes.
 _SPACING, _ASSUMED_SIZE = 1_000, 2**21
@@ -89,6 +91,22 @@ class Drawn(NamedTuple):
     #: P(b | past, x) of every action b, or None if it is not known exactly.
     probabilities: events.Probabilities | None
     holdout: bool
+
+
+class _Policies(NamedTuple):
+    """The probabilities from which a decision is drawn."""
+
+    #: P of the agent, and clip(c P); None if they are not known exactly.
+    agent: dict[Any, float] | None
+    limited: dict[Any, float] | None
+    #: clip(d Q) of the holdout.
+    holdout: dict[Any, float]
+
+    def mixed(self, h: float) -> dict[Any, float] | None:
+        """Return (1 - h) clip(c P) + h clip(d Q)."""
+        if self.limited is None:
+            return None
+        return {a: (1.0 - h) * p + h * self.holdout[a] for a, p in self.limited.items()}
 
 
 class Fold:
@@ -108,39 +126,34 @@ class Fold:
 
     def draw(self, n: int, x: Any, among: Sequence[Any] | None = None) -> Drawn:
         """Draw the action of decision n in situation x from the streams of n."""
-        P, stream = self.probabilities(x, among), Stream.named(self.seed, n, "agent")
-        if among is None and self.terms is PLAIN:
-            return Drawn(self.driver.act(x, stream), P, False)
         configuration, restriction = self.terms.configuration, self._restriction(among)
-        # Also in the holdout: in a changing world time goes on.
-        a = self.driver.act(x, stream, restriction)
+        stream = Stream.named(self.seed, n, "agent")
         if configuration.is_plain:
-            return Drawn(a, P, False)
-        own, of_holdout = self._policies(x, restriction)
+            P = self.driver.probabilities(x, restriction)
+            return Drawn(self.driver.act(x, stream, restriction), P, False)
+        # Before the agent acts, because in a changing world time goes on with every decision, also
+        # in the holdout.
+        policies = self._policies(x, restriction)
+        a = self.driver.act(x, stream, restriction)
         holdout = Stream.named(self.seed, n, "holdout").random() < configuration.holdout
         shares = Stream.named(self.seed, n, "shares")
         if holdout:
             self.driver.forget_mode()
-            a = draw_from(of_holdout, shares.random())
-        elif own is not None and configuration.shares:
-            P_agent = self.driver.probabilities(x, restriction)
-            assert P_agent is not None
-            a = redrawn(a, P_agent, own, shares)
-        return Drawn(a, P, holdout)
+            a = draw_from(policies.holdout, shares.random())
+        elif configuration.shares:
+            assert policies.agent is not None
+            assert policies.limited is not None
+            a = redrawn(a, policies.agent, policies.limited, shares)
+        return Drawn(a, policies.mixed(configuration.holdout), holdout)
 
     def probabilities(
         self, x: Any, among: Sequence[Any] | None = None
     ) -> events.Probabilities | None:
         """P(a | past, x) of every action that may be drawn; None if it is not known exactly."""
-        if among is None and self.terms is PLAIN:
-            return self.driver.probabilities(x)
-        restriction, h = self._restriction(among), self.terms.configuration.holdout
-        if self.terms.configuration.is_plain:
+        configuration, restriction = self.terms.configuration, self._restriction(among)
+        if configuration.is_plain:
             return self.driver.probabilities(x, restriction)
-        own, of_holdout = self._policies(x, restriction)
-        if own is None:
-            return None
-        return {a: (1.0 - h) * p + h * of_holdout.get(a, 0.0) for a, p in own.items()}
+        return self._policies(x, restriction).mixed(configuration.holdout)
 
     def _restriction(self, among: Sequence[Any] | None) -> Restriction | None:
         """Return what a decision restricts; None if nothing."""
@@ -148,23 +161,27 @@ class Fold:
             return None
         return self.terms.restriction(among, self.driver.arms())
 
-    def _policies(
-        self, x: Any, restriction: Restriction | None
-    ) -> tuple[dict[Any, float] | None, dict[Any, float]]:
-        """Return the probabilities of the agent and of the holdout, both within the shares."""
-        configuration = self.terms.configuration
-        P, shares = self.driver.probabilities(x, restriction), configuration.shares
+    def _policies(self, x: Any, restriction: Restriction | None) -> _Policies:
+        """Return the probabilities of the agent and of the holdout, with and without the shares."""
+        configuration, shares = self.terms.configuration, self.terms.configuration.shares
+        P, among = self.driver.probabilities(x, restriction), restriction and restriction.among
         if P is None and shares:
             raise MissingCapability(
                 "this agent has no exact action probabilities, which shares of arms need: "
                 "configure it without `shares`"
             )
-        eligible: Sequence[Any] = self.driver.arms()
-        if restriction is not None and restriction.among is not None:
-            eligible = restriction.among
-        chosen = [configuration.control] if configuration.control in eligible else eligible
-        Q = {a: (a in chosen) / len(chosen) for a in eligible}
-        return (None if P is None else limited(P, shares)), limited(Q, shares)
+        eligible, control = [*(among or P or self.driver.arms())], configuration.control
+        if control is None or (among is not None and control not in among):
+            chosen = eligible
+        else:
+            chosen = [control]
+        actions = dict.fromkeys([*eligible, *chosen])
+        Q = {a: (a in chosen) / len(chosen) for a in actions}
+        agent = None if P is None else {a: P.get(a, 0.0) for a in actions}
+        if agent is None or not shares:
+            return _Policies(agent, agent, Q)
+        resolved = {a: max(p, _RESOLVED) for a, p in agent.items()}
+        return _Policies(agent, limited(resolved, shares), limited(Q, shares))
 
     def require_valid(self, configuration: Configuration) -> None:
         """Raise an error if this agent cannot follow a configuration."""
