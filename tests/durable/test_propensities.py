@@ -21,7 +21,8 @@ from bayescontrol import (
     LinearBandit,
     errors,
 )
-from bayescontrol.durable import Configuration, DurableAgent, named_model, open_agent
+from bayescontrol.bandits import SharedLinearBandit
+from bayescontrol.durable import Configuration, DurableAgent, named_model, open_agent, replay
 from bayescontrol.durable.fold import Fold
 from bayescontrol.finite.classes import make
 from bayescontrol.seeding import Stream
@@ -203,6 +204,17 @@ def test_the_holdout_chooses_actions_of_the_situation() -> None:
         agent.configure(Configuration(holdout=0.5))
         assert agent.probabilities(1) == {"left1": 0.5, "right1": 0.5}
         assert all(agent.act(1).probability == 0.5 for _ in range(20))
+
+
+def test_probabilities_do_not_depend_on_earlier_questions() -> None:
+    """With shared weights they are exact for two eligible arms, but not for three."""
+    shared = SharedLinearBandit(3, lambda x, a: [x * a], features=1, sd=1, prior=(0, 1))
+    model = named_model("shared", version=1, build=shared.agent)
+    with open_agent(MEMORY, "shop", model, seed=1) as agent:
+        assert agent.act(1.0).probability is None
+        assert agent.act(1.0, among=[0, 1]).probability == 0.5
+        assert agent.probabilities(1.0) is None
+        assert replay(agent).drawn == 2
 
 
 def test_rounding_of_tiny_probabilities_is_not_amplified() -> None:

@@ -130,7 +130,9 @@ class Driver:
         is_plain_rule = type(agent) is ControlRule and draws_each_step
         self.draws_change = not (is_plain_rule and _declares(self.agent.belief, "stateless_draws"))
         self._draws_each_step = draws_each_step
-        self._has_probabilities = draws_each_step and hasattr(agent, "action_probabilities")
+        # Some beliefs know them for some eligible arms only, whatever was asked for before.
+        self._may_have_probabilities = draws_each_step and hasattr(agent, "action_probabilities")
+        self._has_probabilities = self._may_have_probabilities
         self._cache: ProbabilityCache[dict[Any, float] | None] = ProbabilityCache()
         # For a belief that counts decisions: its count at each recent decision, by event number.
         self._counts_decisions = has(getattr(agent, "belief", None), CountsDecisions)
@@ -260,7 +262,8 @@ class Driver:
         self, x: Any, restriction: Restriction | None = None
     ) -> dict[Any, float] | None:
         agent = self.agent
-        if not self._has_probabilities:
+        known = self._has_probabilities if restriction is None else self._may_have_probabilities
+        if not known:
             return None
         if isinstance(agent, ControlRule):
             agent.x = x
@@ -272,7 +275,8 @@ class Driver:
             with context:
                 return dict(agent.action_probabilities())
         except MissingCapability:
-            self._has_probabilities = False
+            if restriction is None:
+                self._has_probabilities = False
             return None
         except ArithmeticError:
             return None
