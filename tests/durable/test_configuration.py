@@ -265,8 +265,15 @@ def test_a_session_holds_its_decision_also_after_reopening(tmp_path: Path) -> No
         assert agent.head == 6
     with open_agent(url, "shop") as agent:
         again = agent.act(session="s3")
-        assert again == first["s3"]
-        assert again.probabilities == pytest.approx(first["s3"].probabilities)
+        assert (again, again.probabilities) == (first["s3"], None)
+        assert agent.explain(again).probabilities == pytest.approx(first["s3"].probabilities)
+
+
+def test_a_repeated_session_does_not_fold_the_log(monkeypatch: pytest.MonkeyPatch) -> None:
+    with open_agent(MEMORY, "shop", SHOP) as agent:
+        first = agent.act(session="s")
+        monkeypatch.setattr("bayescontrol.durable.agent.fold_log", None)
+        assert agent.act(session="s") == first
 
 
 def test_requests_of_one_session_in_one_batch_share_a_decision() -> None:

@@ -158,7 +158,8 @@ class DurableAgent(AbstractContextManager["DurableAgent"]):
         `key` makes the call idempotent: a second call with the same key, also after a crash,
         returns the same decision. Its `probabilities` are then computed again, as in `explain`.
         `among` lists the eligible arms: each mode chooses the best among them. A `session` holds
-        its decision: a call with the same session returns it, while its arm is eligible.
+        its decision: a call with the same session returns it, while its arm is eligible, without
+        `probabilities`, because computing them again would fold the log for every call.
 
         >>> from bayescontrol import BernoulliBandit
         >>> from bayescontrol.durable import open_agent
@@ -169,7 +170,8 @@ class DurableAgent(AbstractContextManager["DurableAgent"]):
         (0.5, True)
         """
         decision: events.Decision = self._submit(Act(x, key, among, session))
-        if decision.probabilities is None and decision.probability is not None:  # a known key
+        is_repeated = decision.probabilities is None and decision.probability is not None
+        if is_repeated and key is not None:
             decision = replace(decision, probabilities=self.explain(decision).probabilities)
         return decision
 
