@@ -58,15 +58,25 @@ class Answer(NamedTuple):
         return None if isinstance(self.last, Withdrawn) else self.last.o
 
 
-class Amendments(NamedTuple):
+class Amendments:
     """What amends the observations of a part of a log.
 
     `final` has the last amendment by the number of the first answer. `last` is the number of the
     last amendment: decisions before it were made without it.
     """
 
-    final: Mapping[int, Amendment]
-    last: int
+    def __init__(self, final: Mapping[int, Amendment] | None = None, last: int = 0) -> None:
+        self.final, self.last = dict(final or {}), last
+        self._first_answers: dict[int, int] = {}
+
+    def add(self, event: Amendment, log: Log | None = None) -> int:
+        """Add the next amendment; return the number of the first answer, which may be in a log."""
+        first = self._first_answers.get(event.n, event.n)
+        if first == event.n and log is not None:
+            first = _first_answer(log, event)
+        self._first_answers[event.seq], self.final[first] = first, event
+        self.last = event.seq
+        return first
 
     def reach(self, seq: int) -> bool:
         """Whether an answer up to event `seq` is amended."""
@@ -77,28 +87,26 @@ class Amendments(NamedTuple):
         return Amendments({**self.final, **pending}, last if pending else self.last)
 
 
-NO_AMENDMENTS: Final = Amendments({}, 0)
+NO_AMENDMENTS: Final = Amendments()
 
 
 def read_amendments(log: Log, start: int, stop: int) -> Amendments:
     """Return the amendments among the events start … stop."""
-    final, first_answers, last = dict[int, Amendment](), dict[int, int](), 0
+    found = Amendments()
     for row in log.amendments(start, stop):
         event = events.decode_row(row, log.name)
         assert isinstance(event, Corrected | Withdrawn)
-        first = first_answers.get(event.n) or _first_answer(log, event)
-        first_answers[event.seq], final[first], last = first, event, event.seq
-    return Amendments(final, last)
+        found.add(event, log)
+    return found
 
 
 def final_answers(history: Iterable[events.Event]) -> dict[int, Amendment]:
     """Return the last amendment of each amended answer, by the number of the first answer."""
-    final, first_answers = dict[int, Amendment](), dict[int, int]()
+    found = Amendments()
     for event in history:
         if isinstance(event, Corrected | Withdrawn):
-            first = first_answers.get(event.n, event.n)
-            first_answers[event.seq], final[first] = first, event
-    return final
+            found.add(event)
+    return found.final
 
 
 def _first_answer(log: Log, event: Amendment) -> int:
@@ -203,17 +211,14 @@ class Decisions:
         """Return the event with this key, if any; raise `DamagedLog` if the index is wrong."""
         self._compacted()  # forget the keys that were compacted
         row = None if self._log is None else self._log.find_key(key)
-        lookup = f"key {short_repr(key)} to its event"
-        found: Decided | Aggregated | None = self._decode(
-            row, (Decided, Aggregated), self._keys.get(key), lookup
-        )
+        lookup, seq = f"key {short_repr(key)} to its event", self._keys.get(key)
+        found: Decided | Aggregated | None = self._decode(row, Decided | Aggregated, lookup, seq)
         return found
 
     def find_session(self, session: str) -> Decided | None:
         """Return the last decision of a session, if any."""
         row = None if self._log is None else self._log.find_session(session)
-        lookup = f"session {short_repr(session)}"
-        found: Decided | None = self._decode(row, (Decided,), None, lookup)
+        found: Decided | None = self._decode(row, Decided, f"session {short_repr(session)}")
         return found
 
     def find_answer(self, n: int) -> Answer | None:
@@ -226,32 +231,24 @@ class Decisions:
             return None
         last: Observed | Amendment = first
         while self._log is not None and (row := self._log.find_answer(last.seq)) is not None:
-            lookup = f"event {last.seq} to its amendment"
-            found = self._decode(row, (Corrected, Withdrawn), None, lookup)
+            found = self._decode(row, Corrected | Withdrawn, f"event {last.seq} to its amendment")
             if found is None or found.seq <= last.seq:
                 raise damaged_error(self._name, f"event {row.seq} amends the later {last.seq}")
             last = found
         return Answer(first, last)
-
-    def may_have_answer(self, n: int) -> bool:
-        """Return False if decision n is recent and has no answer; does not read the store."""
-        return self._log is not None and not (n in self._recent and n not in self._observed)
 
     def find_observation(self, n: int) -> Observed | None:
         """Return the first answer of decision n, if any; raise `DamagedLog` if the index is wrong.
 
         If the decision is recent and has no observation, the store is not read.
         """
-        if self._log is None or not self.may_have_answer(n):
+        if self._log is None or (n in self._recent and n not in self._observed):
             return None
-        lookup = f"decision {n} to its observation"
-        row, seq = self._log.find_answer(n), self._observed.get(n)
-        found: Observed | None = self._decode(row, (Observed,), seq, lookup)
+        row, lookup = self._log.find_answer(n), f"decision {n} to its observation"
+        found: Observed | None = self._decode(row, Observed, lookup, self._observed.get(n))
         return found
 
-    def _decode(
-        self, row: Row | None, kinds: tuple[type, ...], seq: int | None, lookup: str
-    ) -> Any:
+    def _decode(self, row: Row | None, kinds: Any, lookup: str, seq: int | None = None) -> Any:
         """Decode the row that an index leads to; raise `DamagedLog` if it is not event `seq`.
 
         `seq` is None if the event is not recent: then it may be any event of these kinds, or none.
@@ -259,12 +256,7 @@ class Decisions:
         if row is None and (seq is None or self._has_vanished(seq)):
             return None
         event = None if row is None else events.decode_row(row, self._name)
-        if (
-            event is None
-            or not isinstance(event, kinds)
-            or row is None
-            or row.seq != (seq or row.seq)
-        ):
+        if not isinstance(event, kinds) or event.seq != (seq or event.seq):
             raise damaged_error(self._name, f"the index does not lead from {lookup}")
         return event
 
@@ -275,25 +267,19 @@ class Decisions:
         sealed = self._compacted()
         return sealed is not None and seq <= sealed.seq
 
-    def put_observation(self, event: Observed) -> None:
-        """Remember which decision the event observes, if that decision is recent."""
-        if event.n in self._recent:
-            self._observed[event.n] = event.seq
-        if self.open is not None:
-            self.open.pop(event.n, None)
-
     def note(self, event: events.Event) -> None:
         """Remember an event that the fold has taken elsewhere."""
         if isinstance(event, Decided):
             self.put(event)
         elif isinstance(event, Observed):
-            self.put_observation(event)
+            if event.n in self._recent:
+                self._observed[event.n] = event.seq
+            if self.open is not None:
+                self.open.pop(event.n, None)
         elif isinstance(event, Configured):
-            self.track("window" in event.configuration)
-
-    def track(self, window: bool) -> None:
-        """Begin to collect open decisions, from the next one on; or stop, without a window."""
-        self.open = (self.open or OrderedDict()) if window else None
+            # Collect open decisions from the next one on; or stop, without a window.
+            has_window = "window" in event.configuration
+            self.open = (self.open or OrderedDict()) if has_window else None
 
     def observed_by(self, event: Observed) -> Decided:
         """Return the decision that a logged event observes.
@@ -345,8 +331,10 @@ class Decisions:
             history = events.read_events(self._log, after + 1, stop)
             earlier = read_amendments(self._log, after + 1, stop)
             amendments = earlier.with_pending(amendments.final, amendments.last)
-        observed = [e for e in history if isinstance(e, Observed) and after < e.seq <= stop]
-        final = [(e.n, amendments.final.get(e.seq, e)) for e in observed]
-        return [
-            ((d := self.recorded(n)).x, d.a, e.o) for n, e in final if not isinstance(e, Withdrawn)
-        ]
+        steps = list[Step]()
+        for event in history:
+            if isinstance(event, Observed) and after < event.seq <= stop:
+                answer, decision = amendments.final.get(event.seq, event), self.recorded(event.n)
+                if not isinstance(answer, Withdrawn):
+                    steps.append((decision.x, decision.a, answer.o))
+        return steps

@@ -302,7 +302,7 @@ class Driver:
             )
         belief.observe_totals(x, a, totals)
 
-    def refit(self, draws: Any, later: list[Event], log_weights: Any) -> None:
+    def refit(self, draws: Any, later: Sequence[Event], log_weights: Any) -> None:
         """Replace the posterior draws of the belief, and learn the later steps (x, a, o)."""
         belief = getattr(self.agent, "belief", None)
         if not isinstance(belief, DrawsBelief):
