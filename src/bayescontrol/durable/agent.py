@@ -26,7 +26,7 @@ from msgspec.structs import replace
 from bayescontrol import errors
 from bayescontrol._arrays import Arrays
 from bayescontrol.durable import events, requests
-from bayescontrol.durable.compaction import compact_log
+from bayescontrol.durable.compaction import compact_log, count_events
 from bayescontrol.durable.configuration import Configuration
 from bayescontrol.durable.decisions import Answer, Decisions, read_amendments
 from bayescontrol.durable.driver import posterior_summary
@@ -482,12 +482,8 @@ class DurableAgent(AbstractContextManager["DurableAgent"]):
         with self._counting:  # only new events are counted
             head, sealed = max(self._log.head(), self._counted), self._log.sealed
             if sealed != self._counted_sealed:
-                row = self._log.find_sealed()
-                event = None if row is None else events.decode_row(row, self.name)
                 self._counted, self._counted_sealed, self._counts = 0, sealed, Counter()
-                if isinstance(event, events.Compacted):
-                    self._counts.update(decided=event.decisions, observed=event.observations)
-            self._counts.update(self._log.count_kinds(self._counted + 1, head))
+            self._counts.update(count_events(self._log, self._counted + 1, head))
             self._counted = head
             return dict(self._counts)
 
