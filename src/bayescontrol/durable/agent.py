@@ -17,7 +17,6 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
-from dataclasses import dataclass, field
 from os import PathLike
 from typing import Any, Final, TypeVar
 
@@ -29,6 +28,7 @@ from bayescontrol.durable import events, requests
 from bayescontrol.durable.compaction import compact_log, count_events
 from bayescontrol.durable.configuration import Configuration
 from bayescontrol.durable.decisions import Answer, Decisions, read_amendments
+from bayescontrol.durable.decisions import Explanation as Explanation
 from bayescontrol.durable.driver import posterior_summary
 from bayescontrol.durable.fold import EarlierFolds, Fold, fold_log, load_first_valid
 from bayescontrol.durable.models import Model
@@ -41,42 +41,6 @@ from bayescontrol.protocols import Summary, Totals
 T = TypeVar("T")
 #: The minimum number of seconds between two snapshots after amendments.
 _AMENDED_PERIOD: Final = 1.0
-
-
-@dataclass(frozen=True)
-class Explanation:
-    """Why a decision was made: the posterior, the mode drawn and the probabilities at that time.
-
-    >>> from bayescontrol import BernoulliBandit
-    >>> from bayescontrol.durable import open_agent
-    >>> shop = BernoulliBandit(["red", "blue"])
-    >>> with open_agent("sqlite:///:memory:", "shop", shop, seed=2) as agent:
-    ...     print(agent.explain(agent.act()))
-    decision 2: 'blue' with probability 0.5
-    drawn: MeanRewards(red: 0.2677, blue: 0.39)
-    """
-
-    decision: events.Decision
-    #: The posterior at that time, in the format of `DurableAgent.posterior`.
-    posterior: Summary
-    #: P(a | past) of every action, or None if it is not known exactly.
-    probabilities: Mapping[Any, float] | None
-    #: The mode that was drawn, or None if the agent does not reveal it.
-    mode: Any
-    #: Whether the decision has an observation, and that observation.
-    answered: bool = False
-    observation: Any = None
-    #: Whether the observation is the default, which was recorded at the end of the window.
-    is_default: bool = False
-    #: The belief at that time.
-    belief: Any = field(default=None, repr=False, compare=False)
-
-    def __str__(self) -> str:
-        d = self.decision
-        where = "" if d.situation is None else f" in situation {d.situation!r}"
-        p = "" if d.probability is None else f" with probability {d.probability:.4g}"
-        mode = "" if self.mode is None else f"\ndrawn: {self.mode!r}"
-        return f"decision {d.id}{where}: {d.action!r}{p}{mode}"
 
 
 class DurableAgent(AbstractContextManager["DurableAgent"]):

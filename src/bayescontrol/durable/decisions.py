@@ -10,6 +10,7 @@ that of a log in which the observation was right, or missing, from the beginning
 import math
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Final, NamedTuple
 
@@ -17,20 +18,10 @@ from msgspec.structs import replace
 
 from bayescontrol.beliefs.particles import Event as Step
 from bayescontrol.durable import events
-from bayescontrol.durable.events import (
-    Aggregated,
-    Amendment,
-    Compacted,
-    Configured,
-    Corrected,
-    Decided,
-    Decision,
-    Observed,
-    Withdrawn,
-)
 from bayescontrol.durable.plain import short_repr
 from bayescontrol.durable.stores.log import Log, Row, damaged_error
 from bayescontrol.errors import CompactedDecision, InvalidRequest, UnknownDecision
+from bayescontrol.protocols import Summary
 
 #: The number of decisions in memory; older ones are read from the log when they are observed.
 _RECENT: Final = 2**15
@@ -39,87 +30,93 @@ _RECENT: Final = 2**15
 class Answer(NamedTuple):
     """The first answer of a decision, and the last event that amends it, or the answer itself."""
 
-    first: Observed
-    last: Observed | Amendment
+    first: events.Observed
+    last: events.Observed | events.Amendment
 
     @property
     def is_withdrawn(self) -> bool:
         """Whether the decision has no observation any more."""
-        return isinstance(self.last, Withdrawn)
+        return isinstance(self.last, events.Withdrawn)
 
     @property
     def is_default(self) -> bool:
         """Whether the observation is a recorded default."""
-        return isinstance(self.last, Observed) and self.last.default
+        return isinstance(self.last, events.Observed) and self.last.default
 
     @property
     def o(self) -> Any:
         """The observation; None if it is withdrawn."""
-        return None if isinstance(self.last, Withdrawn) else self.last.o
+        return None if isinstance(self.last, events.Withdrawn) else self.last.o
 
 
-class Amendments:
+@dataclass(frozen=True)
+class Explanation:
+    """Why a decision was made: the posterior, the mode drawn and the probabilities at that time.
+
+    >>> from bayescontrol import BernoulliBandit
+    >>> from bayescontrol.durable import open_agent
+    >>> shop = BernoulliBandit(["red", "blue"])
+    >>> with open_agent("sqlite:///:memory:", "shop", shop, seed=2) as agent:
+    ...     print(agent.explain(agent.act()))
+    decision 2: 'blue' with probability 0.5
+    drawn: MeanRewards(red: 0.2677, blue: 0.39)
+    """
+
+    decision: events.Decision
+    #: The posterior at that time, in the format of `DurableAgent.posterior`.
+    posterior: Summary
+    #: P(a | past) of every action, or None if it is not known exactly.
+    probabilities: Mapping[Any, float] | None
+    #: The mode that was drawn, or None if the agent does not reveal it.
+    mode: Any
+    #: Whether the decision has an observation, and that observation.
+    answered: bool = False
+    observation: Any = None
+    #: Whether the observation is the default, which was recorded at the end of the window.
+    is_default: bool = False
+    #: The belief at that time.
+    belief: Any = field(default=None, repr=False, compare=False)
+
+    def __str__(self) -> str:
+        d = self.decision
+        where = "" if d.situation is None else f" in situation {d.situation!r}"
+        p = "" if d.probability is None else f" with probability {d.probability:.4g}"
+        mode = "" if self.mode is None else f"\ndrawn: {self.mode!r}"
+        return f"decision {d.id}{where}: {d.action!r}{p}{mode}"
+
+
+class Amendments(NamedTuple):
     """What amends the observations of a part of a log.
 
     `final` has the last amendment by the number of the first answer. `last` is the number of the
     last amendment: decisions before it were made without it.
     """
 
-    def __init__(self, final: Mapping[int, Amendment] | None = None, last: int = 0) -> None:
-        self.final, self.last = dict(final or {}), last
-        self._first_answers: dict[int, int] = {}
-
-    def add(self, event: Amendment, log: Log | None = None) -> int:
-        """Add the next amendment; return the number of the first answer, which may be in a log."""
-        first = self._first_answers.get(event.n, event.n)
-        if first == event.n and log is not None:
-            first = _first_answer(log, event)
-        self._first_answers[event.seq], self.final[first] = first, event
-        self.last = event.seq
-        return first
+    final: Mapping[int, events.Amendment]
+    last: int
 
     def reach(self, seq: int) -> bool:
         """Whether an answer up to event `seq` is amended."""
         return any(first <= seq for first in self.final)
 
-    def with_pending(self, pending: Mapping[int, Amendment], last: int) -> "Amendments":
+    def with_pending(self, pending: Mapping[int, events.Amendment], last: int) -> "Amendments":
         """Return these and pending amendments, of which `last` is the largest number."""
         return Amendments({**self.final, **pending}, last if pending else self.last)
 
 
-NO_AMENDMENTS: Final = Amendments()
+NO_AMENDMENTS: Final = Amendments({}, 0)
 
 
 def read_amendments(log: Log, start: int, stop: int) -> Amendments:
     """Return the amendments among the events start … stop."""
-    found = Amendments()
-    for row in log.amendments(start, stop):
-        event = events.decode_row(row, log.name)
-        assert isinstance(event, Corrected | Withdrawn)
-        found.add(event, log)
-    return found
+    rows = log.amendments(start, stop)
+    final = final_answers(events.decode_row(row, log.name) for row in rows)
+    return Amendments(final, rows[-1].seq if rows else 0)
 
 
-def final_answers(history: Iterable[events.Event]) -> dict[int, Amendment]:
+def final_answers(history: Iterable[events.Event]) -> dict[int, events.Amendment]:
     """Return the last amendment of each amended answer, by the number of the first answer."""
-    found = Amendments()
-    for event in history:
-        if isinstance(event, Corrected | Withdrawn):
-            found.add(event)
-    return found.final
-
-
-def _first_answer(log: Log, event: Amendment) -> int:
-    """Return the number of the answer that an amendment leads to."""
-    n, seq = event.n, event.seq
-    while 1 <= n < seq:
-        found = next(events.read_events(log, n, n), None)
-        if isinstance(found, Observed):
-            return n
-        if not isinstance(found, Corrected | Withdrawn):
-            break
-        n, seq = found.n, n
-    raise damaged_error(log.name, f"event {event.seq} amends event {event.n}, which is no answer")
+    return {e.answer: e for e in history if isinstance(e, events.Amendment)}
 
 
 class Decisions:
@@ -129,19 +126,19 @@ class Decisions:
         self._log, self._name = log, None if log is None else log.name
         self._max_recent = math.inf if log is None else _RECENT
         # Oldest first. After deletions, a plain dict would find its first key slowly.
-        self._recent: OrderedDict[int, Decided] = OrderedDict()
+        self._recent: OrderedDict[int, events.Decided] = OrderedDict()
         # Numbers of recent events: the observation of each decision, the decision with each key.
         self._observed: dict[int, int] = {}
         self._keys: dict[str | None, int] = {}
         # Without a log: all observations.
-        self._observations: list[Observed] = []
+        self._observations: list[events.Observed] = []
         # If events were compacted: the sealed snapshot, and its decisions that were observed later.
-        self._sealed: Compacted | None = None
-        self._pending: dict[int, Decided] = {}
+        self._sealed: events.Compacted | None = None
+        self._pending: dict[int, events.Decided] = {}
         #: While a configuration has a window: the time of each decision that has no answer.
         self.open: OrderedDict[int, float] | None = None
 
-    def put(self, decision: Decided) -> None:
+    def put(self, decision: events.Decided) -> None:
         """Add a new decision; raise `DamagedLog` if another decision has the same key."""
         seq, key = decision.seq, decision.key
         if seq in self._recent:  # this part of the log is folded again
@@ -161,7 +158,7 @@ class Decisions:
         self._observed.pop(oldest.seq, None)
         self._keys.pop(oldest.key, None)
 
-    def forget(self, sealed: Compacted) -> None:
+    def forget(self, sealed: events.Compacted) -> None:
         """Forget the decisions that were compacted."""
         self._sealed = replace(sealed, state=b"", pending=[])  # the state may be large
         self._pending = {decision.seq: decision for decision in sealed.pending}
@@ -170,17 +167,17 @@ class Decisions:
         while self.open and next(iter(self.open)) <= sealed.seq:
             self.open.popitem(last=False)
 
-    def _compacted(self) -> Compacted | None:
+    def _compacted(self) -> events.Compacted | None:
         """Return the sealed snapshot of the log, if there is one."""
         if self._log is not None and self._log.sealed > (self._sealed.seq if self._sealed else 0):
             row = self._log.find_sealed()
             event = None if row is None else events.decode_row(row, self._name)
-            if not isinstance(event, Compacted):
+            if not isinstance(event, events.Compacted):
                 raise damaged_error(self._name, "the sealed snapshot is missing")
             self.forget(event)
         return self._sealed
 
-    def get(self, id: str | int | Decision) -> Decided:
+    def get(self, id: str | int | events.Decision) -> events.Decided:
         """Return the decision with this id; raise `UnknownDecision` if it does not exist.
 
         Raise `CompactedDecision` if it was compacted.
@@ -199,7 +196,7 @@ class Decisions:
                 if self._has_vanished(n):
                     return self.get(n)  # raises `CompactedDecision`
                 raise damaged_error(self._name, f"event {n} is missing")
-            found = event if isinstance(event, Decided) else None
+            found = event if isinstance(event, events.Decided) else None
         if found is None:
             raise UnknownDecision(
                 f"no decision {short_repr(id)} in log {self._name!r}: pass the id that `act` "
@@ -207,18 +204,22 @@ class Decisions:
             )
         return found
 
-    def find_key(self, key: str) -> Decided | Aggregated | None:
+    def find_key(self, key: str) -> events.Decided | events.Aggregated | None:
         """Return the event with this key, if any; raise `DamagedLog` if the index is wrong."""
         self._compacted()  # forget the keys that were compacted
         row = None if self._log is None else self._log.find_key(key)
         lookup, seq = f"key {short_repr(key)} to its event", self._keys.get(key)
-        found: Decided | Aggregated | None = self._decode(row, Decided | Aggregated, lookup, seq)
+        found: events.Decided | events.Aggregated | None = self._decode(
+            row, events.Decided | events.Aggregated, lookup, seq
+        )
         return found
 
-    def find_session(self, session: str) -> Decided | None:
+    def find_session(self, session: str) -> events.Decided | None:
         """Return the last decision of a session, if any."""
         row = None if self._log is None else self._log.find_session(session)
-        found: Decided | None = self._decode(row, Decided, f"session {short_repr(session)}")
+        found: events.Decided | None = self._decode(
+            row, events.Decided, f"session {short_repr(session)}"
+        )
         return found
 
     def find_answer(self, n: int) -> Answer | None:
@@ -229,15 +230,17 @@ class Decisions:
         first = self.find_observation(n)
         if first is None:
             return None
-        last: Observed | Amendment = first
+        last: events.Observed | events.Amendment = first
         while self._log is not None and (row := self._log.find_answer(last.seq)) is not None:
-            found = self._decode(row, Corrected | Withdrawn, f"event {last.seq} to its amendment")
+            found = self._decode(
+                row, events.Corrected | events.Withdrawn, f"event {last.seq} to its amendment"
+            )
             if found is None or found.seq <= last.seq:
                 raise damaged_error(self._name, f"event {row.seq} amends the later {last.seq}")
             last = found
         return Answer(first, last)
 
-    def find_observation(self, n: int) -> Observed | None:
+    def find_observation(self, n: int) -> events.Observed | None:
         """Return the first answer of decision n, if any; raise `DamagedLog` if the index is wrong.
 
         If the decision is recent and has no observation, the store is not read.
@@ -245,7 +248,9 @@ class Decisions:
         if self._log is None or (n in self._recent and n not in self._observed):
             return None
         row, lookup = self._log.find_answer(n), f"decision {n} to its observation"
-        found: Observed | None = self._decode(row, Observed, lookup, self._observed.get(n))
+        found: events.Observed | None = self._decode(
+            row, events.Observed, lookup, self._observed.get(n)
+        )
         return found
 
     def _decode(self, row: Row | None, kinds: Any, lookup: str, seq: int | None = None) -> Any:
@@ -269,19 +274,19 @@ class Decisions:
 
     def note(self, event: events.Event) -> None:
         """Remember an event that the fold has taken elsewhere."""
-        if isinstance(event, Decided):
+        if isinstance(event, events.Decided):
             self.put(event)
-        elif isinstance(event, Observed):
+        elif isinstance(event, events.Observed):
             if event.n in self._recent:
                 self._observed[event.n] = event.seq
             if self.open is not None:
                 self.open.pop(event.n, None)
-        elif isinstance(event, Configured):
+        elif isinstance(event, events.Configured):
             # Collect open decisions from the next one on; or stop, without a window.
             has_window = "window" in event.configuration
             self.open = (self.open or OrderedDict()) if has_window else None
 
-    def observed_by(self, event: Observed) -> Decided:
+    def observed_by(self, event: events.Observed) -> events.Decided:
         """Return the decision that a logged event observes.
 
         Raise `DamagedLog` if that decision does not exist before the event, or if another event
@@ -310,7 +315,7 @@ class Decisions:
             self._observations.append(event)
         return decision
 
-    def recorded(self, n: int) -> Decided:
+    def recorded(self, n: int) -> events.Decided:
         """Return decision n, also if it was compacted but observed later."""
         self._compacted()
         return self._pending.get(n) or self.get(n)
@@ -333,8 +338,8 @@ class Decisions:
             amendments = earlier.with_pending(amendments.final, amendments.last)
         steps = list[Step]()
         for event in history:
-            if isinstance(event, Observed) and after < event.seq <= stop:
+            if isinstance(event, events.Observed) and after < event.seq <= stop:
                 answer, decision = amendments.final.get(event.seq, event), self.recorded(event.n)
-                if not isinstance(answer, Withdrawn):
+                if not isinstance(answer, events.Withdrawn):
                     steps.append((decision.x, decision.a, answer.o))
         return steps

@@ -92,12 +92,14 @@ class Observed(msgspec.Struct, frozen=True, kw_only=True, gc=False, repr_omit_de
 class Corrected(msgspec.Struct, frozen=True, kw_only=True, gc=False, repr_omit_defaults=True):
     """o is the observation that event n, a default or a withdrawal, did not have.
 
-    >>> Corrected(seq=4, n=3, o=1, time=0.0).o
+    >>> Corrected(seq=4, n=3, answer=3, o=1, time=0.0).o
     1
     """
 
     seq: int
     n: int
+    #: The number of the first answer of the decision: n, or what event n amends.
+    answer: int
     o: Any
     time: float
     cost: float | None = None
@@ -106,12 +108,14 @@ class Corrected(msgspec.Struct, frozen=True, kw_only=True, gc=False, repr_omit_d
 class Withdrawn(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """Event n was wrong: its decision has no observation.
 
-    >>> Withdrawn(seq=4, n=3, time=0.0).n
+    >>> Withdrawn(seq=4, n=3, answer=3, time=0.0).n
     3
     """
 
     seq: int
     n: int
+    #: The number of the first answer of the decision: n, or what event n amends.
+    answer: int
     time: float
 
 
@@ -205,6 +209,8 @@ Event: TypeAlias = (
 )  # fmt: skip
 #: An event that amends an observation.
 Amendment: TypeAlias = Corrected | Withdrawn
+#: An event about the agent as a whole.
+AgentEvent: TypeAlias = ArmChanged | Configured | Aggregated | Refitted
 #: {b: P(b | past, x)}
 Probabilities: TypeAlias = Mapping[Any, float]
 
@@ -459,8 +465,9 @@ def check_history(events: Iterable[Event], start: int | None = 1) -> Iterator[Ev
     first = expected = start
     sealed = 1
     keys: set[str] = set()
-    # Events that can be answered or amended; answered or amended ones from before the first event.
-    decisions, answers, early = set[int](), set[int](), set[int]()
+    # The decisions without an answer; the first answer by the number of the last amendment; events
+    # before the first one that were answered or amended.
+    decisions, answers, early = set[int](), dict[int, int](), set[int]()
     for event in events:
         if first is None or expected is None:
             first = expected = event.seq
@@ -472,15 +479,19 @@ def check_history(events: Iterable[Event], start: int | None = 1) -> Iterator[Ev
             raise DamagedLog(f"expected event {expected}, found {found} {event.seq}")
         expected = event.seq + 1
         if isinstance(event, Observed | Corrected | Withdrawn):
-            n, possible = event.n, decisions if type(event) is Observed else answers
-            if n not in possible and (n in early or not 1 <= n < first):
-                what = "observes decision" if type(event) is Observed else "amends event"
+            n, answer = event.n, event.seq
+            if isinstance(event, Observed):
+                what, is_possible = "observes decision", n in decisions
+                decisions.discard(n)
+            else:
+                what, answer = "amends event", event.answer
+                is_possible = answers.pop(n, None) == answer
+            if not is_possible and (n in early or not 1 <= n < first):
                 raise DamagedLog(
                     f"event {event.seq} {what} {n}, which does not exist, or which another event "
                     "answers or amends"
                 )
-            possible.discard(n)
-            answers.add(event.seq)
+            answers[event.seq] = answer
             if n < first:
                 early.add(n)
         elif isinstance(event, Decided | Aggregated):

@@ -36,18 +36,6 @@ from bayescontrol.durable.decisions import (
     read_amendments,
 )
 from bayescontrol.durable.driver import Driver
-from bayescontrol.durable.events import (
-    Aggregated,
-    ArmChanged,
-    Compacted,
-    Configured,
-    Corrected,
-    Created,
-    Decided,
-    Observed,
-    Refitted,
-    Withdrawn,
-)
 from bayescontrol.durable.models import KINDS, Model
 from bayescontrol.durable.plain import as_stored, same_value, short_repr
 from bayescontrol.durable.stores.log import (
@@ -174,7 +162,7 @@ class Fold:
                 )
             driver.require_reward(c.default)
 
-    def take_decision(self, event: Decided, *, draw: bool, compare: bool = True) -> None:
+    def take_decision(self, event: events.Decided, *, draw: bool, compare: bool = True) -> None:
         """Fold a decision. With `draw`, repeat the draw; with `compare`, require the same action.
 
         `draw` is required if draws change the agent.
@@ -188,7 +176,7 @@ class Fold:
         if not self.driver.accepts_late_feedback:
             self.due = event.seq
 
-    def draw_again(self, event: Decided) -> None:
+    def draw_again(self, event: events.Decided) -> None:
         """Draw a logged decision again; raise `ModelMismatch` if this gives another action."""
         a, _, holdout = self.draw(event.seq, event.x, event.among)
         if holdout != event.holdout or not same_value(as_stored(a, "the action"), event.a):
@@ -198,7 +186,7 @@ class Fold:
             )
 
     def require_probability(
-        self, event: Decided, probabilities: events.Probabilities | None
+        self, event: events.Decided, probabilities: events.Probabilities | None
     ) -> None:
         """Raise `ModelMismatch` if P(a | âo_<n) differs from the log by more than rounding."""
         if event.p is None:
@@ -214,10 +202,10 @@ class Fold:
             )
 
     def take_observation(
-        self, event: Observed, x: Any, a: Any, final: Observed | Corrected | None = None
+        self, event: events.Observed, x: Any, a: Any, final: events.Corrected | None = None
     ) -> None:
         """Fold an observation: learn it, or what replaces it, as that of action a in x."""
-        o = event if final is None else final
+        o = final or event
         try:
             self.driver.learn(x, a, o.o, event.n)
         except errors.TooLate:  # a changing world has moved on: a default has no effect
@@ -227,23 +215,21 @@ class Fold:
             self.terms = self.terms.with_cost(a, o.cost)
         self.seq, self.due = event.seq, 0
 
-    def take_other(
-        self, event: ArmChanged | Configured | Aggregated | Refitted, later: Sequence[Step] = ()
-    ) -> None:
+    def take_other(self, event: events.AgentEvent, later: Sequence[Step] = ()) -> None:
         """Fold an event about the agent; `later` are the steps that a new fit does not contain."""
-        if isinstance(event, Configured):
+        if isinstance(event, events.Configured):
             self.terms = self.terms.configured(Configuration.from_settings(event.configuration))
-        elif isinstance(event, ArmChanged):
+        elif isinstance(event, events.ArmChanged):
             if event.change == "added":
                 self.driver.add_arm(event.arm, event.prior)
             self.terms = self.terms.changed(event)
-        elif isinstance(event, Aggregated):
+        elif isinstance(event, events.Aggregated):
             self.driver.learn(event.x, event.a, event.totals)
         else:
             self.driver.refit(event.draws, later, event.log_weights)
         self.seq = event.seq
 
-    def take_sealed(self, event: Compacted, decisions: Decisions) -> None:
+    def take_sealed(self, event: events.Compacted, decisions: Decisions) -> None:
         """Continue with the state of a sealed snapshot."""
         if self.seq != 1:
             raise errors.StoreBusy(
@@ -271,35 +257,35 @@ class Fold:
         put, observed_by, final = decisions.put, decisions.observed_by, amendments.final
         accepts_late_feedback = self.driver.accepts_late_feedback
         for event in history:
-            if type(event) is Observed:
+            if isinstance(event, events.Observed):
                 decision = observed_by(event)
                 if not accepts_late_feedback and event.n != self.due:
                     due = f"decision {self.due}" if self.due else "no decision"
                     why = f"event {event.seq} observes decision {event.n}, but {due} was due"
                     raise damaged_error(None, why)
                 o = final.get(event.seq) if final else None
-                if isinstance(o, Withdrawn):
+                if isinstance(o, events.Withdrawn):
                     self.seq = event.seq
                 else:
                     self.take_observation(event, decision.x, decision.a, o)
-            elif type(event) is Decided:
+            elif isinstance(event, events.Decided):
                 put(event)
                 seq = event.seq
                 self.take_decision(event, draw=seq >= draw_from, compare=seq > amendments.last)
-            elif isinstance(event, Refitted):
+            elif isinstance(event, events.Refitted):
                 self.take_other(event, decisions.steps(event.through, event.seq - 1, amendments))
-            elif isinstance(event, Corrected | Withdrawn):
+            elif isinstance(event, events.Amendment):
                 if event.seq > amendments.last:
                     raise damaged_error(None, f"event {event.seq} amends what is folded already")
                 self.seq = event.seq
-            elif type(event) is Compacted:
+            elif isinstance(event, events.Compacted):
                 decisions.forget(event)
                 self.take_sealed(event, decisions)
-            elif isinstance(event, ArmChanged | Configured | Aggregated):
+            elif isinstance(event, events.Created):
+                raise errors.DamagedLog(f"event {event.seq}: only the first event creates a log")
+            else:
                 decisions.note(event)
                 self.take_other(event)
-            else:
-                raise errors.DamagedLog(f"event {event.seq}: only the first event creates a log")
 
     def take_retaining(
         self, history: Iterable[events.Event], decisions: Decisions, amendments: Amendments
@@ -383,7 +369,7 @@ class EarlierFolds:
 
 
 def load_first_valid(
-    log: Log, snapshots: Iterable[Snapshot], driver: Driver, created: Created,
+    log: Log, snapshots: Iterable[Snapshot], driver: Driver, created: events.Created,
     decisions: Decisions, end: int, *, warn: bool = False,
 ) -> Fold:  # fmt: skip
     """Return the fold at the first valid one of these snapshots, otherwise a new fold.
@@ -407,7 +393,7 @@ def load_first_valid(
 
 
 def fold_log(
-    log: Log, driver: Driver, created: Created, decisions: Decisions, stop: int | None = None
+    log: Log, driver: Driver, created: events.Created, decisions: Decisions, stop: int | None = None
 ) -> Fold:
     """Fold events 1 … stop, starting from the newest valid snapshot.
 
@@ -427,7 +413,7 @@ def fold_log(
 # -- changed code --------------------------------------------------------------------------------
 
 
-def require_no_drift(log: Log, model: Model, created: Created) -> None:
+def require_no_drift(log: Log, model: Model, created: events.Created) -> None:
     """Raise `ModelMismatch` if a named model no longer reproduces its log.
 
     Opening a log from a snapshot skips the events before it, which would hide changed code. So up
@@ -445,10 +431,10 @@ def require_no_drift(log: Log, model: Model, created: Created) -> None:
     amendments = read_amendments(log, fold.seq + 1, newest.seq)
     for event in islice(events.read_events(log, fold.seq + 1, newest.seq), _MAX_FOLDED):
         probabilities = None
-        if isinstance(event, Decided) and event.seq > amendments.last:
+        if isinstance(event, events.Decided) and event.seq > amendments.last:
             probabilities = fold.probabilities(event.x, event.among)
         fold.take([event], decisions, event.seq, amendments)
-        if isinstance(event, Decided) and probabilities is not None:
+        if isinstance(event, events.Decided) and probabilities is not None:
             fold.require_probability(event, probabilities)
     if fold.seq == newest.seq and not _matches(newest, fold.state()):
         raise errors.ModelMismatch(

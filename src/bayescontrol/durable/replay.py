@@ -18,6 +18,7 @@ from bayescontrol.durable.agent import DurableAgent
 from bayescontrol.durable.decisions import Amendments, Decisions
 from bayescontrol.durable.driver import posterior_summary
 from bayescontrol.durable.events import (
+    Amendment,
     Corrected,
     Created,
     Decided,
@@ -177,7 +178,7 @@ class Replayer:
         self._fold = self._new_fold()
         self._decisions = Decisions(None)
         self._events: list[Event] = []
-        self._amendments = Amendments()
+        self._final: dict[int, Amendment] = {}  # by the number of the first answer
         self._pending = 0  # the first answer that was amended since the last fold; 0 for none
         self._earlier = EarlierFolds()
 
@@ -190,7 +191,8 @@ class Replayer:
         if self._pending:  # several amendments in a row are folded together
             fold = self._earlier.before(self._pending) or self._new_fold()
             history = self._events[bisect_right(self._events, fold.seq, key=lambda e: e.seq) :]
-            passed = fold.take_retaining(history, self._decisions, self._amendments)
+            amendments = Amendments(self._final, self._events[-1].seq)
+            passed = fold.take_retaining(history, self._decisions, amendments)
             self._earlier.replace(self._pending, passed)
             self._fold, self._pending = fold, 0
         return self._fold
@@ -210,8 +212,8 @@ class Replayer:
     def take(self, event: Event) -> None:
         """Fold an event without comparing probabilities."""
         if isinstance(event, Corrected | Withdrawn):
-            first = self._amendments.add(event)
-            self._pending = min(self._pending or first, first)
+            self._final[event.answer] = event
+            self._pending = min(self._pending or event.answer, event.answer)
             self._events.append(event)
         else:
             self._take(event)
@@ -220,7 +222,7 @@ class Replayer:
         fold = self.fold
         if self._earlier.is_due(fold.seq):
             self._earlier.add(fold.copy())
-        fold.take([event], self._decisions, check_from, self._amendments)
+        fold.take([event], self._decisions, check_from, Amendments(self._final, 0))
         self._events.append(event)
 
 

@@ -306,13 +306,16 @@ class Turn:
         if withdraws and is_withdrawn:
             return False
         self._let_agent_work(copies=False)
+        first = answer.first
         event: events.Amendment
         if isinstance(request, requests.Withdraw):
-            event = self._add(events.Withdrawn, n=answer.last.seq)
+            event = self._add(events.Withdrawn, n=answer.last.seq, answer=first.seq)
         else:
             self._require_in_range(request.o, f"observation of decision {n}:")
-            event = self._add(events.Corrected, n=answer.last.seq, o=request.o, cost=request.cost)
-        first = answer.first
+            event = self._add(
+                events.Corrected, n=answer.last.seq, answer=first.seq, o=request.o,
+                cost=request.cost,
+            )  # fmt: skip
         if self._isolate:
             self._refold({**self.amendments, first.seq: event})
         self.amendments[first.seq], self._answers[n] = event, Answer(first, event)
@@ -353,7 +356,7 @@ class Turn:
                 f"through={through!r}: give the number of the last event that the draws contain, "
                 f"from 1 (no observation) to {before}"
             )
-        later = self._decisions.steps(through, before, Amendments(self.amendments))
+        later = self._decisions.steps(through, before, Amendments(self.amendments, 0))
         for event in self.events:
             if isinstance(event, events.Observed):
                 d = self._decisions.get(event.n)

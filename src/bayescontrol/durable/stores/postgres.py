@@ -18,7 +18,7 @@ decision then fails, as if the head had moved.
 """
 
 import weakref
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, nullcontext
 from functools import cache, partial
 from hashlib import blake2b
@@ -97,7 +97,11 @@ _COMPACT: Final[tuple[LiteralString, ...]] = (
 _NEW_LOG: Final = (
     "INSERT INTO {s}.logs (name, head) VALUES (%s, 1) ON CONFLICT DO NOTHING RETURNING id"
 )
-_SET_HEAD: Final = "UPDATE {s}.logs SET head = %s, sealed = %s WHERE id = %s"
+_SET_HEAD: Final = (
+    "UPDATE {s}.logs SET head = (SELECT max(seq) FROM {s}.events WHERE log = %s), sealed = "
+    "(SELECT coalesce(max(seq), 0) FROM {s}.events WHERE log = %s AND kind = 'compacted') "
+    "WHERE id = %s"
+)
 _INSERT_IN: Final = "WITH log AS (SELECT %s::bigint AS id)" + _INSERT
 _DELETE_LOG: Final = "DELETE FROM {s}.logs WHERE name = %s RETURNING id"
 _DELETE_ROWS: Final[tuple[LiteralString, ...]] = (
@@ -386,21 +390,13 @@ class PostgresStore:
                         if self._run(connection, _SELECT_BATCH, name, 1) == [(batch,)]:
                             return  # this transaction was committed before the connection broke
                         raise exists_error(name, self.url)
-                    head, sealed = self._insert_rows(connection, found[0][0], batch, source())
-                    self._run(connection, _SET_HEAD, head, sealed, found[0][0])
+                    log, rows = found[0][0], iter(source())
+                    while some := list(islice(rows, CHUNK)):
+                        columns = map(list, zip(*some, strict=True))
+                        self._run(connection, _INSERT_IN, log, batch, *columns)
+                    self._run(connection, _SET_HEAD, log, log, log)
 
         self._server.run(insert)
-
-    def _insert_rows(
-        self, connection: Connection, log: int, batch: UUID, source: Iterable[Row]
-    ) -> tuple[int, int]:
-        """Insert the rows of a new log; return its head and its last compacted event."""
-        rows, head, sealed = iter(source), 0, 0
-        while some := list(islice(rows, CHUNK)):
-            self._run(connection, _INSERT_IN, log, batch, *map(list, zip(*some, strict=True)))
-            head = some[-1].seq
-            sealed = max([sealed, *(row.seq for row in some if row.kind == "compacted")])
-        return head, sealed
 
     def delete(self, name: str) -> None:
         """Delete a log and its snapshots; PostgreSQL erases their content by VACUUM."""
