@@ -32,7 +32,7 @@ from bayescontrol.durable.decisions import Explanation as Explanation
 from bayescontrol.durable.driver import posterior_summary
 from bayescontrol.durable.fold import EarlierFolds, Fold, fold_log, load_first_valid
 from bayescontrol.durable.models import Model
-from bayescontrol.durable.plain import as_stored
+from bayescontrol.durable.plain import Value, as_stored
 from bayescontrol.durable.stores.committer import Committer, Request, fail_all
 from bayescontrol.durable.stores.log import Log, LogStore, SnapshotNotKept, require_usable
 from bayescontrol.durable.turn import Turn
@@ -94,7 +94,7 @@ class DurableAgent(AbstractContextManager["DurableAgent"]):
     # -- acting and observing --------------------------------------------------------------------
 
     def act(
-        self, x: Any = None, *, key: str | None = None, among: Sequence[Any] | None = None,
+        self, x: Value = None, *, key: str | None = None, among: Sequence[Value] | None = None,
         session: str | None = None,
     ) -> events.Decision:  # fmt: skip
         """Choose an action in situation x and log it before returning it.
@@ -117,9 +117,7 @@ class DurableAgent(AbstractContextManager["DurableAgent"]):
             decision = replace(decision, probabilities=self.explain(decision).probabilities)
         return decision
 
-    def observe(
-        self, id: str | int | events.Decision, o: Any, *, cost: float | None = None
-    ) -> bool:
+    def observe(self, id: events.DecisionId, o: Value, *, cost: float | None = None) -> bool:
         """Log and learn the observation of a decision; return False if it was known already.
 
         If the agent accepts late feedback, observations may come in any order, days later or
@@ -130,7 +128,7 @@ class DurableAgent(AbstractContextManager["DurableAgent"]):
         """
         return bool(self._submit(requests.Observe(id, o, cost)))
 
-    def observe_totals(self, arm: Any, totals: Totals, x: Any = None, *, key: str) -> bool:
+    def observe_totals(self, arm: Value, totals: Totals, x: Value = None, *, key: str) -> bool:
         """Log and learn the totals of rewards of an arm in situation x, without decisions.
 
         For conjugate arms they equal the same rewards one by one. The logistic belief depends on
@@ -147,7 +145,7 @@ class DurableAgent(AbstractContextManager["DurableAgent"]):
         """
         return bool(self._submit(requests.ObserveTotals(arm, totals, x, key)))
 
-    def withdraw(self, id: str | int | events.Decision) -> bool:
+    def withdraw(self, id: events.DecisionId) -> bool:
         """Take back a wrong observation of a decision; return False if it is withdrawn already.
 
         The decision is then unanswered, and `observe` may answer it again. The log is folded again
@@ -166,7 +164,7 @@ class DurableAgent(AbstractContextManager["DurableAgent"]):
 
     # -- arms and configuration --------------------------------------------------------------------
 
-    def add_arm(self, arm: Any, prior: Any = None) -> int:
+    def add_arm(self, arm: Value, prior: Value = None) -> int:
         """Add an arm; return the number of the event.
 
         `prior` is the prior of the arm, as the bandit takes it; by default that of the model, which
@@ -182,15 +180,15 @@ class DurableAgent(AbstractContextManager["DurableAgent"]):
         """
         return int(self._submit(requests.ChangeArm(arm, "added", prior)))
 
-    def pause_arm(self, arm: Any) -> int:
+    def pause_arm(self, arm: Value) -> int:
         """Make an arm ineligible until it is resumed; return the number of the event."""
         return int(self._submit(requests.ChangeArm(arm, "paused")))
 
-    def resume_arm(self, arm: Any) -> int:
+    def resume_arm(self, arm: Value) -> int:
         """Make a paused arm eligible again; return the number of the event."""
         return int(self._submit(requests.ChangeArm(arm, "resumed")))
 
-    def retire_arm(self, arm: Any) -> int:
+    def retire_arm(self, arm: Value) -> int:
         """Make an arm ineligible for good; return the number of the event."""
         return int(self._submit(requests.ChangeArm(arm, "retired")))
 
@@ -230,7 +228,7 @@ class DurableAgent(AbstractContextManager["DurableAgent"]):
         """
         return int(self._submit(requests.Settle()))
 
-    def refit(self, draws: Any, *, through: int, log_weights: Any = None) -> int:
+    def refit(self, draws: Value, *, through: int, log_weights: Value = None) -> int:
         """Log the posterior draws of a new fit and use them; return the number of the event.
 
         For models of draws, such as `DrawsBandit`. The fit contains the observations up to event
@@ -382,7 +380,7 @@ class DurableAgent(AbstractContextManager["DurableAgent"]):
             return posterior_summary(fold.driver.agent)
 
     def probabilities(
-        self, x: Any = None, among: Sequence[Any] | None = None
+        self, x: Value = None, among: Sequence[Value] | None = None
     ) -> events.Probabilities | None:
         """Return P(a | âo, x) of every eligible action, or None if it is not known exactly."""
         with self._reading() as fold:
@@ -474,7 +472,7 @@ class DurableAgent(AbstractContextManager["DurableAgent"]):
                 is_open = answer is None or answer.is_withdrawn
                 yield events.Decision.of(event, None, self.name), None if is_open else answer
 
-    def explain(self, id: str | events.Decision) -> Explanation:
+    def explain(self, id: events.DecisionId) -> Explanation:
         """Draw a decision again and return its posterior, mode and probabilities.
 
         Raise `ModelMismatch` if the draw now gives another action.

@@ -37,7 +37,7 @@ from bayescontrol.durable.decisions import (
 )
 from bayescontrol.durable.driver import Driver
 from bayescontrol.durable.models import KINDS, Model
-from bayescontrol.durable.plain import as_stored, same_value, short_repr
+from bayescontrol.durable.plain import Value, as_stored, same_value, short_repr
 from bayescontrol.durable.stores.log import (
     DamagedSnapshot,
     Log,
@@ -66,7 +66,7 @@ PLAIN: Final = Terms()
 class Drawn(NamedTuple):
     """An action that was drawn, and how."""
 
-    a: Any
+    a: Value
     #: P(b | past, x) of every action b, or None if it is not known exactly.
     probabilities: events.Probabilities | None
     holdout: bool
@@ -87,7 +87,7 @@ class Fold:
 
     # -- decisions -------------------------------------------------------------------------------
 
-    def draw(self, n: int, x: Any, among: Sequence[Any] | None = None) -> Drawn:
+    def draw(self, n: int, x: Value, among: Sequence[Value] | None = None) -> Drawn:
         """Draw the action of decision n in situation x from the streams of n."""
         P, stream = self.probabilities(x, among), Stream.named(self.seed, n, "agent")
         configuration, restriction = (
@@ -109,7 +109,7 @@ class Fold:
         return Drawn(a, P, holdout)
 
     def probabilities(
-        self, x: Any, among: Sequence[Any] | None = None
+        self, x: Value, among: Sequence[Value] | None = None
     ) -> events.Probabilities | None:
         """P(a | past, x) of every action that may be drawn; None if it is not known exactly."""
         restriction, h = (
@@ -124,7 +124,7 @@ class Fold:
         return {a: (1.0 - h) * p + h * of_holdout.get(a, 0.0) for a, p in limited_P.items()}
 
     def _policies(
-        self, x: Any, restriction: Restriction | None
+        self, x: Value, restriction: Restriction | None
     ) -> tuple[events.Probabilities | None, events.Probabilities, events.Probabilities]:
         """Return the probabilities of the agent, and within the shares those of it and the holdout.
 
@@ -137,7 +137,7 @@ class Fold:
                 "this agent has no exact action probabilities, which shares of arms need: "
                 "configure it without `shares`"
             )
-        eligible: Sequence[Any] = self.driver.arms()
+        eligible: Sequence[Value] = self.driver.arms()
         if restriction is not None and restriction.among is not None:
             eligible = restriction.among
         chosen = [configuration.control] if configuration.control in eligible else eligible
@@ -202,7 +202,7 @@ class Fold:
             )
 
     def take_observation(
-        self, event: events.Observed, x: Any, a: Any, final: events.Corrected | None = None
+        self, event: events.Observed, x: Value, a: Value, final: events.Corrected | None = None
     ) -> None:
         """Fold an observation: learn it, or what replaces it, as that of action a in x."""
         o = final or event

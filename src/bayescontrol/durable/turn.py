@@ -19,7 +19,7 @@ from bayescontrol import errors
 from bayescontrol.durable import events, requests
 from bayescontrol.durable.decisions import Amendments, Answer, Decisions
 from bayescontrol.durable.fold import Fold
-from bayescontrol.durable.plain import as_stored, same_value, short_repr
+from bayescontrol.durable.plain import Value, as_stored, same_value, short_repr
 from bayescontrol.durable.requests import Act as Act
 from bayescontrol.durable.stores.committer import Request
 from bayescontrol.durable.stores.log import Row, damaged_error
@@ -225,7 +225,7 @@ class Turn:
         return self._learn(decision, o, request.cost)
 
     def _learn(
-        self, decision: events.Decided, o: Any, cost: float | None, default: bool = False
+        self, decision: events.Decided, o: Value, cost: float | None, default: bool = False
     ) -> bool:
         """Learn the first answer of a decision."""
         self._let_agent_work()
@@ -235,7 +235,7 @@ class Turn:
         self._answers[decision.seq] = Answer(event, event)
         return True
 
-    def _require_in_range(self, o: Any, what: str) -> None:
+    def _require_in_range(self, o: Value, what: str) -> None:
         """Raise `BadEvidence` if the reward of an observation is outside the declared range."""
         self.fold.terms.configuration.require_in_range(o, what)
 
@@ -370,7 +370,7 @@ class Turn:
 
     # -- checks ----------------------------------------------------------------------------------
 
-    def _require_decision(self, id: str | int | events.Decision) -> events.Decided:
+    def _require_decision(self, id: events.DecisionId) -> events.Decided:
         """Return the decision with this id; raise `UnknownDecision` if it is of another log."""
         logged = self._decisions.get(id)
         if isinstance(id, events.Decision):
