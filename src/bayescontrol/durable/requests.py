@@ -51,9 +51,9 @@ class Act(Request):
         session: str | None = None,
     ) -> None:  # fmt: skip
         super().__init__()
-        self.key = key if key is None else _checked_key(key, "key")
-        self.session = session if session is None else _checked_key(session, "session")
-        self.x = x if x is None else as_stored(x, "the situation")
+        self.key = _checked_key(key, "key")
+        self.session = _checked_key(session, "session")
+        self.x = as_stored(x, "the situation")
         self.among: list[Any] | None = None
         if among is not None:
             given: Any = among
