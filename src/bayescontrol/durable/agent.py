@@ -362,9 +362,8 @@ class DurableAgent(AbstractContextManager["DurableAgent"]):
         if turn.rows:
             with self._guard:
                 if turn.fold.seq > self.head:  # otherwise a reader has folded the rows already
-                    for decision in turn.decided:
-                        self._decisions.put(decision)
-                    for event in (*turn.others, *turn.observations.values()):
+                    # In the order of the log: a configuration may open the window of a decision.
+                    for event in (*turn.others, *turn.decided, *turn.observations.values()):
                         self._decisions.note(event)
                     if turn.amendments:
                         self._replace_earlier(min(turn.amendments))

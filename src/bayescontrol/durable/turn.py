@@ -123,7 +123,7 @@ class Turn:
                 self.fold.driver, self.fold.terms = driver, terms
             else:
                 self._results.append((request, result))
-        if self._decisions.open:
+        if self._decisions.waiting():
             self._record_defaults({r.n for r in requests if isinstance(r, Observe)})
 
     def _handle(self, request: Request) -> Any:
@@ -267,7 +267,7 @@ class Turn:
 
     def _record_defaults(self, answered: set[int]) -> int:
         """Record the default for open decisions whose window is over; return how many are open."""
-        configuration, waiting = self.fold.terms.configuration, self._decisions.open
+        configuration, waiting = self.fold.terms.configuration, self._decisions.waiting()
         if configuration.window is None or waiting is None:
             return 0
         latest = self._time - configuration.window
