@@ -351,7 +351,7 @@ class Fold:
         return OrderedDict((int(n), when) for n, when in found.tolist())
 
 
-def sealed_terms(event: Compacted) -> Terms:
+def sealed_terms(event: events.Compacted) -> Terms:
     """Return the terms after the events that were compacted."""
     saved = Snapshot(event.seq, event.state, event.digest).arrays().get("terms")
     return PLAIN if saved is None else Terms.load(saved)
