@@ -13,6 +13,7 @@ from tests.limits import TIMEOUT
 from tests.serve.process import served
 from tests.serve.raw import ask
 
+from bayescontrol.cli.main import main
 from bayescontrol.cli.serve import OPTIONS, serve
 from bayescontrol.cli.server_options import STORE as STORE_OPTION
 from bayescontrol.cli.server_options import STORE_FILE
@@ -85,6 +86,18 @@ def test_the_store_of_the_source_that_comes_first_is_served() -> None:
     assert used(BAYESCONTROL_STORE="e:") == "e"
     both = CliRunner().invoke(serve, ["c:", "--store-file", "address"])
     assert "give one of" in both.output
+
+
+@pytest.mark.parametrize(
+    "line",
+    [["serve", STORE], ["verify", STORE], ["demo", "--store", STORE], ["store", "list", STORE],
+     ["store", "delete", STORE, "shop"], ["store", "restore", "file.db", STORE]],
+)  # fmt: skip
+def test_a_password_on_the_command_line_is_refused(line: list[str]) -> None:
+    result = CliRunner().invoke(main, line)
+    assert result.exit_code == 2
+    assert "STORE contains a password" in result.output
+    assert SECRET not in result.output
 
 
 def test_no_secret_is_shown() -> None:

@@ -12,7 +12,13 @@ from typing import Any, Final, Literal
 import click
 
 from bayescontrol.cli.screen import UsageError, json_option, print_json, print_message
-from bayescontrol.cli.server_options import Option, configurable, store_address, store_options
+from bayescontrol.cli.server_options import (
+    Option,
+    configurable,
+    require_no_password,
+    store_address,
+    store_options,
+)
 from bayescontrol.durable.events import read_events
 from bayescontrol.durable.models import Model, as_model
 from bayescontrol.durable.stores.log import CHUNK, Log, damaged_error, open_store
@@ -159,6 +165,7 @@ def demo(seconds: float, port: int, rate: float, seed: int, store: str | None) -
     with user_errors():
         from bayescontrol.serve.demo import running_demo
 
+        require_no_password(store)
         with running_demo(seconds, store=store, port=port, rate=rate, seed=seed) as server:
             click.echo(f"{server.url}/")
             print_message(

@@ -190,10 +190,16 @@ def store_address(store: str | None, file: Path | None) -> str:
             return file.read_text("utf-8", errors="replace").strip()
         except OSError as error:
             raise UsageError(f"cannot read --store-file {file}: {error.strerror}") from None
-    if on_command_line and has_password(store):
+    if on_command_line:
+        require_no_password(store)
+    return store or ""
+
+
+def require_no_password(store: str | None) -> None:
+    """Raise `UsageError` if an address on the command line contains a password."""
+    if has_password(store):
         raise UsageError(
             "STORE contains a password, which every user of this machine can read on the command "
             "line: write the address to a file for --store-file, or to the variable "
             f"{STORE.variable}"
         )
-    return store or ""

@@ -41,6 +41,7 @@ from bayescontrol.durable.stores.log import PRIVATE
 from bayescontrol.errors import BayesControlError, Unwritable
 from bayescontrol.serve.http_errors import Refused
 
+MAX_PORT: Final = 65_535
 #: The environment variable that holds a token.
 VARIABLE: Final = "BAYESCONTROL_TOKEN"
 #: What a token may allow.

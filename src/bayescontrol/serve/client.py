@@ -22,7 +22,7 @@ from contextlib import AbstractContextManager, closing, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeVar
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote
 
 import msgspec
 from msgspec.structs import asdict
@@ -35,7 +35,7 @@ from bayescontrol.durable.plain import as_plain, from_plain
 from bayescontrol.errors import BayesControlError
 from bayescontrol.protocols import Totals
 from bayescontrol.serve import bodies, http_errors
-from bayescontrol.serve.access import require_sendable
+from bayescontrol.serve.access import MAX_PORT, require_sendable
 from bayescontrol.serve.values import read_situation
 
 T = TypeVar("T")
@@ -50,6 +50,11 @@ _TIMEOUT: Final = 30.0
 _CONNECT_TIMEOUT: Final = 5.0
 #: No server listens at the address, or the host does not exist.
 _UNREACHABLE: Final = (ConnectionRefusedError, FileNotFoundError, socket.gaierror)
+#: The address of a server: a host in brackets is an IPv6 address.
+_ADDRESS: Final = re.compile(
+    r"https?://(?P<host>\[[0-9a-fA-F:.]+\]|[^][/?#@:\s]+)(:(?P<port>\d{1,5}))?(?P<base>/[^?#]*)?"
+    r"|unix://(?P<path>/[^?#]+)"
+)
 _decode_problem: Final = msgspec.json.Decoder(http_errors.ProblemDetails).decode
 
 
@@ -109,29 +114,24 @@ class Client(AbstractContextManager["Client"]):
         self, url: str, token: str | None = None, *, timeout: float | None = None,
         ca: str | Path | None = None,
     ) -> None:  # fmt: skip
-        invalid = InvalidAddress(
-            f"url={url!r} is invalid: write http://host:port, https://host or unix:///path"
-        )
-        try:
-            parts = urlsplit(url)
-            port = parts.port
-        except (AttributeError, TypeError, ValueError):
-            raise invalid from None
-        self._base = str(parts.path).rstrip("/")  # of bytes, the scheme is invalid below
+        found = _ADDRESS.fullmatch(url) if isinstance(url, str) else None
+        if found is None or int(found["port"] or 0) > MAX_PORT:
+            raise InvalidAddress(
+                f"url={url!r} is invalid: write http://host:port, https://host or unix:///path"
+            )
+        host, port = found["host"], found["port"] and int(found["port"])
+        self._base = (found["base"] or "").rstrip("/")
         self._connect: Callable[..., http.client.HTTPConnection]
-        if parts.scheme == "unix" and self._base and not parts.netloc and not parts.query:
-            self._connect, self._base = partial(_UnixConnection, self._base), ""
-        elif parts.scheme not in ("http", "https") or not parts.hostname or parts.query:
-            raise invalid
-        elif parts.scheme == "https":
+        if found["path"]:
+            self._connect = partial(_UnixConnection, found["path"])
+        elif url.startswith("https"):
             try:
                 context = ssl.create_default_context(cafile=ca)
             except OSError as error:
                 raise InvalidAddress(f"ca={str(ca)!r} cannot be read: {error}") from None
-            https = http.client.HTTPSConnection
-            self._connect = partial(https, parts.hostname, port, context=context)
+            self._connect = partial(http.client.HTTPSConnection, host, port, context=context)
         else:
-            self._connect = partial(http.client.HTTPConnection, parts.hostname, port)
+            self._connect = partial(http.client.HTTPConnection, host, port)
         self._free: deque[http.client.HTTPConnection] = deque()  # threads may share a deque
         if timeout is not None and not (timeout > 0 and math.isfinite(timeout)):
             raise ValueError(

@@ -17,15 +17,7 @@ import socket
 import sys
 import threading
 import traceback
-from collections.abc import (
-    AsyncIterator,
-    Callable,
-    Coroutine,
-    Iterable,
-    Iterator,
-    Mapping,
-    MutableMapping,
-)
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, MutableMapping
 from contextlib import ExitStack, asynccontextmanager, contextmanager
 from functools import partial
 from pathlib import Path
@@ -91,7 +83,7 @@ def application(
     async def lifespan(_: Litestar) -> AsyncIterator[None]:
         """Start the agents with the server, and close them when it stops."""
         await agents.start()
-        work: list[Coroutine[Any, Any, None]] = []
+        work = []
         # A server in a thread of another program must not change its garbage collection.
         if _in_main_thread():
             work.append(_collect(agents, middleware))
