@@ -86,7 +86,7 @@ def test_entries_of_a_batch_have_sessions_arms_and_costs(shop: RemoteAgent) -> N
          "bad-request", "cost"),
         ("POST", "totals", {"arm": "red", "n": 2, "total": 1}, {}, "bad-request", "Idempotency"),
         ("POST", "totals", {"arm": "red", "n": "2", "total": 1}, {"Idempotency-Key": "k"},
-         "bad-request", "n:"),
+         "bad-request", "`$.n`"),
         ("POST", "totals", {"arm": "red", "n": 2, "total": True}, {"Idempotency-Key": "k"},
          "bad-request", "total"),
         ("POST", "totals", {"arm": "red", "n": 2, "total": 3}, {"Idempotency-Key": "k"},

@@ -123,8 +123,11 @@ def eligible_places(names: Names, active: IntArray, among: Any) -> IntArray:
 def prices_of(names: Names, eligible: IntArray, prices: Prices) -> FloatArray | None:
     """Return the price at each eligible place, by default 0; None if all are equal.
 
-    >>> prices_of(Names("arm", ["red", "blue"]), np.arange(2), {"blue": 0.5})
-    array([0. , 0.5])
+    Only differences matter: they are relative to the lowest price, so that common prices, however
+    large, leave the mean rewards all their digits.
+
+    >>> prices_of(Names("arm", ["red", "blue"]), np.arange(2), {"red": 1e20, "blue": 2e20})
+    array([0.e+00, 1.e+20])
     """
     by_place = np.zeros(len(names))
     for name, price in (prices or {}).items():
@@ -136,7 +139,7 @@ def prices_of(names: Names, eligible: IntArray, prices: Prices) -> FloatArray | 
             )
         by_place[names.place(name)] = price
     costs = by_place[eligible]
-    return None if (costs == costs[0]).all() else costs
+    return None if (costs == costs[0]).all() else costs - costs.min()
 
 
 class Choice(NamedTuple):

@@ -95,9 +95,10 @@ class DurableAgent(AbstractContextManager["DurableAgent"]):
         """Choose an action in situation x and log it before returning it.
 
         `key` makes the call idempotent: a second call with the same key, also after a crash,
-        returns the same decision. Its `probabilities` are then computed again, as in `explain`.
-        `among` lists the eligible arms: each mode chooses the best among them. A `session` holds
-        its decision: a call with the same session returns it, while its arm is eligible.
+        returns the same decision. Without a `session` its `probabilities` are then computed again,
+        as in `explain`. `among` lists the eligible arms: each mode chooses the best among them. A
+        `session` holds its decision: a call with the same session returns it, while its arm is
+        eligible.
 
         >>> from bayescontrol import BernoulliBandit
         >>> from bayescontrol.durable import open_agent
@@ -108,7 +109,8 @@ class DurableAgent(AbstractContextManager["DurableAgent"]):
         (0.5, True)
         """
         decision: events.Decision = self._submit(requests.Act(x, key, among, session))
-        if decision.probabilities is None and decision.probability is not None:  # a known key
+        is_known = decision.probabilities is None and decision.probability is not None
+        if is_known and session is None:  # a session calls too often to fold the log each time
             decision = replace(decision, probabilities=self.explain(decision).probabilities)
         return decision
 

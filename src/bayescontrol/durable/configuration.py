@@ -30,6 +30,7 @@ import numpy as np
 from msgspec.structs import asdict, replace
 
 from bayescontrol._arrays import AnyArray, FloatArray
+from bayescontrol._support.names import LARGEST_PRICE
 from bayescontrol.durable.events import ARM_CHANGES, ArmChanged, Probabilities
 from bayescontrol.durable.plain import (
     Value,
@@ -104,7 +105,9 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True):
             raise InvalidRequest(f"shares: the minimum shares sum to {low_sum:.6g}: give at most 1")
         for arm, price in self.prices.items():
             if price != REPORTED:
-                _require_number(f"prices[{arm!r}]", price, -math.inf, math.inf, 'or "reported"')
+                _require_number(
+                    f"prices[{arm!r}]", price, -LARGEST_PRICE, LARGEST_PRICE, 'or "reported"'
+                )
         if self.window is not None:
             _require_number("window", self.window, 0.0, math.inf, "from 0 up of seconds")
         if (self.window is None) != (self.default is None):

@@ -167,6 +167,12 @@ class Decisions:
         while self.open and next(iter(self.open)) <= sealed.seq:
             self.open.popitem(last=False)
 
+    def waiting(self) -> OrderedDict[int, float] | None:
+        """Return the times of the open decisions, without compacted ones; None without a window."""
+        if self.open:
+            self._compacted()  # forget what was compacted
+        return self.open
+
     def _compacted(self) -> events.Compacted | None:
         """Return the sealed snapshot of the log, if there is one."""
         if self._log is not None and self._log.sealed > (self._sealed.seq if self._sealed else 0):

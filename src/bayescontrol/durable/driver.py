@@ -9,7 +9,7 @@ A draw either leaves the agent unchanged, or changes it (a Gibbs chain, particle
 held for several steps): then replaying the log must repeat the draw.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from hashlib import blake2b
@@ -130,7 +130,9 @@ class Driver:
         is_plain_rule = type(agent) is ControlRule and draws_each_step
         self.draws_change = not (is_plain_rule and _declares(self.agent.belief, "stateless_draws"))
         self._draws_each_step = draws_each_step
-        self._has_probabilities = draws_each_step and hasattr(agent, "action_probabilities")
+        # Some beliefs know them for some eligible arms only, whatever was asked for before.
+        self._may_have_probabilities = draws_each_step and hasattr(agent, "action_probabilities")
+        self._has_probabilities = self._may_have_probabilities
         self._cache: ProbabilityCache[dict[Any, float] | None] = ProbabilityCache()
         # For a belief that counts decisions: its count at each recent decision, by event number.
         self._counts_decisions = has(getattr(agent, "belief", None), CountsDecisions)
@@ -185,9 +187,12 @@ class Driver:
         except BadEvidence as error:
             raise _bad_situation(x, error) from error
 
-    def require_choosing(self) -> None:
-        """Raise MissingCapability if modes cannot choose among some of the arms, or by price."""
-        self._choosing(self.agent, Restriction(None, ()))
+    def require_choosing(self, prices: Sequence[Hashable] = ()) -> None:
+        """Raise MissingCapability if modes cannot choose among some arms, or at prices of these."""
+        # Different prices, because equal ones have no effect.
+        different = tuple((arm, float(i + 1)) for i, arm in enumerate(prices))
+        with self._choosing(self.agent, Restriction(None, different)):
+            pass
 
     def require_reward(self, o: Value) -> None:
         """Raise BadEvidence if the arms cannot pay o, as far as that is known in advance."""
@@ -260,7 +265,8 @@ class Driver:
         self, x: Value, restriction: Restriction | None = None
     ) -> dict[Any, float] | None:
         agent = self.agent
-        if not self._has_probabilities:
+        known = self._has_probabilities if restriction is None else self._may_have_probabilities
+        if not known:
             return None
         if isinstance(agent, ControlRule):
             agent.x = x
@@ -271,7 +277,8 @@ class Driver:
             with self._choosing(agent, restriction):
                 return dict(agent.action_probabilities())
         except MissingCapability:
-            self._has_probabilities = False
+            if restriction is None:
+                self._has_probabilities = False
             return None
         except ArithmeticError:
             return None

@@ -56,6 +56,8 @@ _MIN_DISTANCE: Final = 100
 #: The relative difference that rounding on another machine may cause, and the absolute one of a
 #: probability.
 _TOLERANCE, _PROBABILITY_TOLERANCE = 1e-6, 1e-9
+#: Smaller probabilities have few correct digits, which a large c would amplify: they count as this.
+_RESOLVED: Final = 1e-8
 #: Events between two folds that are retained for amendments, and the size of a fold in bytes that
 #: the choice of those to delete assumes.
 _SPACING, _ASSUMED_SIZE = 1_000, 2**21
@@ -70,6 +72,22 @@ class Drawn(NamedTuple):
     #: P(b | past, x) of every action b, or None if it is not known exactly.
     probabilities: events.Probabilities | None
     holdout: bool
+
+
+class _Policies(NamedTuple):
+    """The probabilities from which a decision is drawn."""
+
+    #: P of the agent, and clip(c P); None if they are not known exactly.
+    agent: dict[Any, float] | None
+    limited: dict[Any, float] | None
+    #: clip(d Q) of the holdout.
+    holdout: dict[Any, float]
+
+    def mixed(self, h: float) -> dict[Any, float] | None:
+        """Return (1 - h) clip(c P) + h clip(d Q)."""
+        if self.limited is None:
+            return None
+        return {a: (1.0 - h) * p + h * self.holdout[a] for a, p in self.limited.items()}
 
 
 class Fold:
@@ -89,71 +107,69 @@ class Fold:
 
     def draw(self, n: int, x: Value, among: Sequence[Value] | None = None) -> Drawn:
         """Draw the action of decision n in situation x from the streams of n."""
-        P, stream = self.probabilities(x, among), Stream.named(self.seed, n, "agent")
-        configuration, restriction = (
-            self.terms.configuration,
-            self.terms.restriction(among, self.driver.arms),
-        )
-        # Also in the holdout: in a changing world time goes on.
-        a = self.driver.act(x, stream, restriction)
+        restriction = self.terms.restriction(among, self.driver.arms)
+        configuration = self.terms.configuration
+        stream = Stream.named(self.seed, n, "agent")
         if configuration.is_plain:
-            return Drawn(a, P, False)
-        P_agent, limited_P, of_holdout = self._policies(x, restriction)
+            P = self.driver.probabilities(x, restriction)
+            return Drawn(self.driver.act(x, stream, restriction), P, False)
+        # Before the agent acts, because in a changing world time goes on with every decision, also
+        # in the holdout.
+        policies = self._policies(x, restriction)
+        a = self.driver.act(x, stream, restriction)
         holdout = Stream.named(self.seed, n, "holdout").random() < configuration.holdout
         shares = Stream.named(self.seed, n, "shares")
         if holdout:
             self.driver.forget_mode()
-            a = draw_from(of_holdout, shares.random())
-        elif P_agent is not None and configuration.shares:
-            a = redrawn(a, P_agent, limited_P, shares)
-        return Drawn(a, P, holdout)
+            a = draw_from(policies.holdout, shares.random())
+        elif configuration.shares:
+            assert policies.agent is not None
+            assert policies.limited is not None
+            a = redrawn(a, policies.agent, policies.limited, shares)
+        return Drawn(a, policies.mixed(configuration.holdout), holdout)
 
     def probabilities(
         self, x: Value, among: Sequence[Value] | None = None
     ) -> events.Probabilities | None:
         """P(a | past, x) of every action that may be drawn; None if it is not known exactly."""
-        restriction, h = (
-            self.terms.restriction(among, self.driver.arms),
-            self.terms.configuration.holdout,
-        )
-        if self.terms.configuration.is_plain:
-            return self.driver.probabilities(x, restriction)
-        P_agent, limited_P, of_holdout = self._policies(x, restriction)
-        if P_agent is None:
-            return None
-        return {a: (1.0 - h) * p + h * of_holdout.get(a, 0.0) for a, p in limited_P.items()}
-
-    def _policies(
-        self, x: Value, restriction: Restriction | None
-    ) -> tuple[events.Probabilities | None, events.Probabilities, events.Probabilities]:
-        """Return the probabilities of the agent, and within the shares those of it and the holdout.
-
-        If those of the agent are unknown, the second are empty.
-        """
+        restriction = self.terms.restriction(among, self.driver.arms)
         configuration = self.terms.configuration
-        P, shares = self.driver.probabilities(x, restriction), configuration.shares
+        if configuration.is_plain:
+            return self.driver.probabilities(x, restriction)
+        return self._policies(x, restriction).mixed(configuration.holdout)
+
+    def _policies(self, x: Value, restriction: Restriction | None) -> _Policies:
+        """Return the probabilities of the agent and of the holdout, with and without the shares."""
+        configuration, shares = self.terms.configuration, self.terms.configuration.shares
+        P, among = self.driver.probabilities(x, restriction), restriction and restriction.among
         if P is None and shares:
             raise errors.MissingCapability(
                 "this agent has no exact action probabilities, which shares of arms need: "
                 "configure it without `shares`"
             )
-        eligible: Sequence[Value] = self.driver.arms()
-        if restriction is not None and restriction.among is not None:
-            eligible = restriction.among
-        chosen = [configuration.control] if configuration.control in eligible else eligible
-        Q = {a: (a in chosen) / len(chosen) for a in eligible}
-        return P, {} if P is None else limited(P, shares), limited(Q, shares)
+        eligible, control = [*(among or P or self.driver.arms())], configuration.control
+        if control is None or (among is not None and control not in among):
+            chosen = eligible
+        else:
+            chosen = [control]
+        actions = dict.fromkeys([*eligible, *chosen])
+        Q = {a: (a in chosen) / len(chosen) for a in actions}
+        agent = None if P is None else {a: P.get(a, 0.0) for a in actions}
+        if agent is None or not shares:
+            return _Policies(agent, agent, Q)
+        resolved = {a: max(p, _RESOLVED) for a, p in agent.items()}
+        return _Policies(agent, limited(resolved, shares), limited(Q, shares))
 
     def require_valid(self, configuration: Configuration) -> None:
         """Raise an error if this agent cannot follow a configuration."""
         c, driver = configuration, self.driver
-        if c.prices:
-            driver.require_choosing()
         if c.shares or c.prices or c.holdout or c.control is not None:
             arms = driver.arms()
             c.require_arms(arms)
             active = self.terms.active(arms)
             limited(dict.fromkeys(active, 1.0 / len(active)), c.shares)
+        if c.prices:
+            driver.require_choosing([*c.prices])
         if c.window is not None:
             if not driver.accepts_late_feedback:
                 raise errors.MissingCapability(
@@ -333,6 +349,12 @@ class Fold:
         if found is None:  # a sealed snapshot has no open decisions
             return None if terms.configuration.window is None else OrderedDict()
         return OrderedDict((int(n), when) for n, when in found.tolist())
+
+
+def sealed_terms(event: events.Compacted) -> Terms:
+    """Return the terms after the events that were compacted."""
+    saved = Snapshot(event.seq, event.state, event.digest).arrays().get("terms")
+    return PLAIN if saved is None else Terms.load(saved)
 
 
 class EarlierFolds:

@@ -8,12 +8,12 @@
 The constructor checks what does not depend on the agent.
 """
 
-import math
 from collections.abc import Sequence
 from typing import Any, Final
 
 from bayescontrol import errors
 from bayescontrol._arrays import as_numbers
+from bayescontrol._support.names import LARGEST_PRICE
 from bayescontrol.beliefs.draws import checked_draws
 from bayescontrol.durable import events
 from bayescontrol.durable.configuration import Configuration
@@ -79,8 +79,10 @@ class Observe(Request):
         self.cost = cost
         if cost is not None:
             given: Any = cost
-            if not isinstance(given, int | float) or not math.isfinite(given):
-                raise errors.BadEvidence(f"cost={short_repr(given)}: expected a finite number")
+            if not isinstance(given, int | float) or not abs(given) <= LARGEST_PRICE:
+                raise errors.BadEvidence(
+                    f"cost={short_repr(given)}: expected a number within ±{LARGEST_PRICE:g}"
+                )
             self.cost = float(given)
 
 

@@ -99,7 +99,7 @@ class Turn:
             batch.sort(key=lambda request: _ORDER.get(type(request), _LAST))
         for request in batch:
             self._try(request, self._handlers[type(request)], request)
-        if self._decisions.open:
+        if self._decisions.waiting():
             self._record_defaults({r.n for r in batch if isinstance(r, requests.Observe)})
 
     def _try(self, request: Request, handle: Callable[..., Any], *arguments: Any) -> bool:
@@ -241,7 +241,7 @@ class Turn:
 
     def _record_defaults(self, answered: set[int]) -> int:
         """Record the default for open decisions whose window is over; return how many are open."""
-        configuration, waiting = self.fold.terms.configuration, self._decisions.open
+        configuration, waiting = self.fold.terms.configuration, self._decisions.waiting()
         if configuration.window is None or waiting is None:
             return 0
         latest = self._time - configuration.window

@@ -7,7 +7,7 @@ Tokens come from a file or the environment, never from the command line, which e
 machine can read. All digests are compared, each in constant time, so that the time of an answer
 reveals nothing about a token.
 
-A thread writes the access log, a line of JSON for each request:
+The access log has a line of JSON for each request:
 
     {"time": "2026-11-19T02:00:00.123Z", "id": "5f1c…-17", "token": "shop", "address": "10.0.0.7",
      "method": "POST", "route": "/v1/agents/{name}/act", "path": "/v1/agents/checkout/act",
@@ -24,7 +24,6 @@ import math
 import os
 import re
 import stat
-import threading
 import time
 import warnings
 from collections import Counter, deque
@@ -42,6 +41,7 @@ from bayescontrol.durable.stores.log import PRIVATE
 from bayescontrol.errors import BayesControlError, Unwritable
 from bayescontrol.serve.http_errors import Refused
 
+MAX_PORT: Final = 65_535
 #: The environment variable that holds a token.
 VARIABLE: Final = "BAYESCONTROL_TOKEN"
 #: What a token may allow.
@@ -59,8 +59,6 @@ _GENERATE: Final = 'python -c "import secrets; print(secrets.token_urlsafe(32))"
 _logger = logging.getLogger("bayescontrol.serve")
 #: The path that stands for standard output.
 STDOUT: Final = Path("-")
-#: Seconds between two writes of the access log.
-_PERIOD: Final = 0.1
 #: Maximum lines that wait for a slow disk; others are lost.
 _MAX_WAITING: Final = 100_000
 #: Maximum characters of a path in a line.
@@ -414,41 +412,43 @@ class Quota:
 
 # -- the access log --------------------------------------------------------------------------------
 
-_logger = logging.getLogger("bayescontrol.serve")
-
 
 class AccessLog:
     """A file, or standard output for the path "-", to which lines are appended.
+
+    `add` does not wait for the disk. `write` appends the lines that wait; called regularly, it
+    opens the file every time, so that another program may rename it.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     log = AccessLog(Path(folder) / "access.log")
     ...     log.add({"method": "GET", "path": "/docs", "status": 200}, 0.001)
-    ...     log.close()
+    ...     log.write()
     ...     msgspec.json.decode((Path(folder) / "access.log").read_bytes())["path"]
     '/docs'
     """
 
+    #: Seconds between two writes.
+    PERIOD: Final = 0.1
+
     def __init__(self, path: Path) -> None:
         self._path = path
         self._waiting: deque[bytes] = deque()
-        self._stopping, self._reopening = threading.Event(), False
         #: Lines that could not be written.
         self.lost = 0
         self._failed = False  # whether the last write failed
         with os_errors_as(Unwritable, f"cannot write {path}", "choose another --access-log"):
-            self._file = self._open()
-        self._thread = threading.Thread(target=self._run, name="bayescontrol-access", daemon=True)
-        self._thread.start()
+            self._append(b"")
 
-    def _open(self) -> int:
-        """Return a descriptor of the file."""
-        if self._path == STDOUT:
-            return os.dup(1)
-        return os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, PRIVATE)
+    def _append(self, lines: bytes) -> None:
+        """Append to the file."""
+        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT
+        file = os.dup(1) if self._path == STDOUT else os.open(self._path, flags, PRIVATE)
+        with open(file, "wb") as stream:
+            stream.write(lines)
 
     def add(self, scope: MutableMapping[str, Any], seconds: float) -> None:
-        """Add the line of a request, which took this long; does not wait for the disk."""
+        """Add the line of a request, which took this long."""
         if len(self._waiting) >= _MAX_WAITING:
             self.lost += 1
             return
@@ -463,37 +463,16 @@ class AccessLog:
         }  # fmt: skip
         self._waiting.append(msgspec.json.encode(line) + b"\n")
 
-    def reopen(self) -> None:
-        """Open the file again before the next write, after it was renamed."""
-        self._reopening = True
-
-    def close(self) -> None:
-        """Write the lines that wait, and close the file."""
-        self._stopping.set()
-        self._thread.join()
-        os.close(self._file)
-
-    def _run(self) -> None:
-        """Write the lines ten times a second, and the last ones at the end."""
-        while not self._stopping.wait(_PERIOD):
-            self._write()
-        self._write()
-
-    def _write(self) -> None:
-        """Write the lines that wait; if that fails, they are lost, which is logged once."""
-        rest = b"".join([self._waiting.popleft() for _ in range(len(self._waiting))])
+    def write(self) -> None:
+        """Append the lines that wait; if that fails, they are lost, which is logged once."""
+        lines = [self._waiting.popleft() for _ in range(len(self._waiting))]
+        if not lines:
+            return
         try:
-            if self._reopening:
-                self._reopening, old, self._file = False, self._file, self._open()
-                os.close(old)
-            while rest:
-                rest = rest[os.write(self._file, rest) :]
-                self._failed = False
+            self._append(b"".join(lines))
+            self._failed = False
         except OSError as error:
-            self.lost += rest.count(b"\n")
+            self.lost += len(lines)
             if not self._failed:
                 self._failed = True
-                # The disk may be full: no traceback.
-                _logger.error(  # noqa: TRY400
-                    "cannot write the access log %s: %s", self._path, error
-                )
+                _logger.error("cannot write the access log %s: %s", self._path, error)  # noqa: TRY400 - the disk may be full

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Final
 
 from bayescontrol.errors import BayesControlError
+from bayescontrol.serve.access import MAX_PORT
 
-_MAX_PORT: Final = 65_535
 #: Connections that wait to be accepted.
 _BACKLOG: Final = 512
 #: Seconds for which a server behind a Unix socket may take to accept a connection.
@@ -41,7 +41,7 @@ class Listener:
     @classmethod
     def of_port(cls, host: str, port: int, scheme: str = "http") -> "Listener":
         """Listen on a port; raise `CannotListen` if the address or the port is invalid."""
-        if type(port) is not int or not 0 <= port <= _MAX_PORT:
+        if type(port) is not int or not 0 <= port <= MAX_PORT:
             raise CannotListen(
                 f"port={port!r} is invalid: give a number from 0 (any free port) to 65535"
             )

@@ -39,7 +39,7 @@ from bayescontrol.serve.http_errors import Refused
 from bayescontrol.serve.values import agent_tag, encode_id
 
 if TYPE_CHECKING:
-    from bayescontrol.serve.agents import ServedAgent
+    from bayescontrol.serve.request_queue import ServedAgent
 
 _NAMESPACE: Final = "bayescontrol"
 #: Upper limits of the cells of histograms: seconds of a request, requests of a commit.
@@ -121,7 +121,7 @@ def add_file_gauges(metrics: Metrics, url: str) -> None:
         return
 
     def size(suffix: str) -> int:
-        """Return the size of a file; 0 if there is none."""
+        """Return the size of a file; 0 if it is missing."""
         with suppress(OSError):
             return Path(f"{path}{suffix}").stat().st_size
         return 0
@@ -165,7 +165,7 @@ class Monitor:
         self, metrics: Metrics, truths: Mapping[str, Mapping[Any, float]] | None = None,
         max_listeners: int = 32,
     ) -> None:  # fmt: skip
-        self._metrics, self._truths = metrics, dict(truths or {})
+        self.metrics, self._truths = metrics, dict(truths or {})
         self._max_listeners = max_listeners
         self._statistics: dict[str, _Statistics] = {}
         self._listeners: set[asyncio.Queue[bytes | None]] = set()
@@ -203,7 +203,7 @@ class Monitor:
                 decided += self._count_decision(statistics, name, request.result)
             elif isinstance(request, Observe):
                 learned += request.result is True
-        metrics = self._metrics
+        metrics = self.metrics
         metrics.child(metrics.batch_sizes, name).observe(len(requests))
         if decided:
             metrics.child(metrics.decisions, name).inc(decided)

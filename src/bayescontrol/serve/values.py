@@ -38,14 +38,14 @@ _LENGTH: Final = 10
 _NUMBER: Final = re.compile(r"\b(decision |observe\(')(\d+)\b(?!-)")
 
 
-def value_of(plain: Any, what: str, error: type[BayesControlError] = BadEvidence) -> Any:
+def value_of(plain: Any, what: str, error: type[BayesControlError]) -> Any:
     """Decode a value from its JSON notation; raise `error` if a log cannot store it.
 
-    >>> value_of({"tuple": [1, "b"]}, "the observation")
+    >>> value_of({"tuple": [1, "b"]}, "the arm", BadEvidence)
     (1, 'b')
-    >>> value_of({"b": 1}, "the observation")
+    >>> value_of({"b": 1}, "the arm", BadEvidence)
     Traceback (most recent call last):
-    bayescontrol.errors.BadEvidence: the observation {'b': 1} cannot be stored in a log: ...
+    bayescontrol.errors.BadEvidence: the arm {'b': 1} cannot be stored in a log: ...
     """
     try:
         return from_plain(plain)
@@ -54,6 +54,11 @@ def value_of(plain: Any, what: str, error: type[BayesControlError] = BadEvidence
             f"{what} {str(plain)[:80]} cannot be stored in a log: write a tuple as "
             '{"tuple": […]} and an object as {"dict": [["key", value], …]}'
         ) from None
+
+
+def observation_of(plain: object) -> Any:
+    """Decode an observation, or raise `BadEvidence`."""
+    return value_of(plain, "the observation", BadEvidence)
 
 
 def situation_of(plain: Any, schema: Schema | None) -> Any:

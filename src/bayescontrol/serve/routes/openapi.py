@@ -13,7 +13,6 @@ from typing import Any, Final
 
 import msgspec
 from litestar import Litestar, Request, Response, get
-from litestar.di import Provide
 from litestar.exceptions import NotFoundException
 from litestar.openapi.config import OpenAPIConfig
 from litestar.openapi.plugins import JsonRenderPlugin, SwaggerRenderPlugin
@@ -22,13 +21,13 @@ from litestar.response import File
 from bayescontrol._support.description import ModelKind, SettingDoc
 from bayescontrol.durable.models import KINDS
 from bayescontrol.serve import bodies
-from bayescontrol.serve.agents import ServedAgent
 from bayescontrol.serve.http_errors import ProblemDetails
 from bayescontrol.serve.middleware import PUBLIC
 from bayescontrol.serve.page import digest, headers
+from bayescontrol.serve.request_queue import ServedAgent
 from bayescontrol.serve.requested_models import SCHEDULE, TEMPERATURE, required_settings
 from bayescontrol.serve.routes import ROUTES
-from bayescontrol.serve.routes.parameters import Agents, Name
+from bayescontrol.serve.routes.parameters import Agents, Name, dependencies
 
 _REF: Final = "#/components/schemas/"
 _ABOUT: Final = (
@@ -64,9 +63,8 @@ def openapi_document(needs_token: bool = False) -> dict[str, Any]:
         render_plugins=[JsonRenderPlugin(path="/")], use_handler_docstrings=True,
         operation_id_creator=lambda handler, *_: handler.operation_id or handler.handler_name,
     )  # fmt: skip
-    dependencies = {"agents": Provide(object, sync_to_thread=False)}
     app = Litestar(
-        list(ROUTES), dependencies=dependencies, openapi_config=config, logging_config=None
+        list(ROUTES), dependencies=dependencies(None), openapi_config=config, logging_config=None
     )
     document = app.openapi_schema.to_schema()
     structs = [
