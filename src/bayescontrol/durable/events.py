@@ -376,7 +376,8 @@ def encode_row(event: Event) -> Row:
             body[name] = encode(value)
     if body.pop("default", False):
         kind = "defaulted"
-    n, key, session = (getattr(event, column, None) for column in ("n", "key", "session"))
+    n, key = getattr(event, "n", None), getattr(event, "key", None)
+    session = getattr(event, "session", None)
     payload = _encode(body)
     checksum = _checksum(event.seq, kind, n, key, session, payload)
     return Row(event.seq, kind, n, key, session, payload, checksum)

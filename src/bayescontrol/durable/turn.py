@@ -55,12 +55,6 @@ class Turn:
         self._name, self._before, self._decisions = name, fold, decisions
         self._fold_again = fold_again
         self._late_feedback = fold.driver.accepts_late_feedback
-        self._handlers: dict[type, Callable[[Any], Any]] = {
-            Act: self._act, requests.Observe: self._observe, requests.Withdraw: self._amend,
-            requests.ObserveTotals: self._observe_totals, requests.ChangeArm: self._change_arm,
-            requests.Configure: self._configure, requests.Refit: self._refit,
-            requests.Settle: lambda _: self._record_defaults(set()),
-        }  # fmt: skip
 
     def compute(self, batch: Sequence[Request]) -> None:
         """Compute the rows of all requests except those that have an error."""
@@ -98,7 +92,7 @@ class Turn:
                 self._try(Request(), self._refold, self.amendments)
             batch.sort(key=lambda request: _ORDER.get(type(request), _LAST))
         for request in batch:
-            self._try(request, self._handlers[type(request)], request)
+            self._try(request, _HANDLERS[type(request)], self, request)
         if self._decisions.waiting():
             self._record_defaults({r.n for r in batch if isinstance(r, requests.Observe)})
 
@@ -383,6 +377,14 @@ class Turn:
                     "pass it to the agent that made it"
                 )
         return logged
+
+
+_HANDLERS: Final[Mapping[type, Callable[[Turn, Any], Any]]] = {
+    Act: Turn._act, requests.Observe: Turn._observe, requests.Withdraw: Turn._amend,
+    requests.ObserveTotals: Turn._observe_totals, requests.ChangeArm: Turn._change_arm,
+    requests.Configure: Turn._configure, requests.Refit: Turn._refit,
+    requests.Settle: lambda turn, _: turn._record_defaults(set()),
+}  # fmt: skip
 
 
 def _readable_error(error: Exception, request: Request) -> Exception:
