@@ -239,10 +239,10 @@ class PostgresLog(Log):
 
     def head(self) -> int:
         """Return the current seq of the last row; raise `UnknownStore` if the log was deleted."""
-        known = self._id  # before the query: another thread may find a new log meanwhile
+        known = self._id  # before the query: another thread may create the log meanwhile
         found = self._run(_SELECT_HEAD)
         head, self.sealed, log = found[0] if found else (0, 0, None)
-        if known not in (None, log):
+        if log != (known or log):
             raise UnknownStore(
                 f"agent {self.name!r} was deleted from {self._server.url} while it was open"
             )
