@@ -82,8 +82,7 @@ class DurableAgent(AbstractContextManager["DurableAgent"]):
         #: Seconds that the last batch of requests took to compute, without the disk.
         self.compute_seconds = 0.0
         self._counter = EventCounter(log)
-        self._process = os.getpid()
-        self._closed = False
+        self._process, self._closed = os.getpid(), False
         self._opened = opened.pop_all()  # the log, and the store if this agent opened it
 
     # -- acting and observing --------------------------------------------------------------------

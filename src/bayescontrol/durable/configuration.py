@@ -159,15 +159,15 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True):
 
     def require_in_range(self, o: Value, what: str) -> None:
         """Raise `BadEvidence` if the reward of an observation is outside `reward_range`."""
-        if self.reward_range is None:
+        if self.reward_range is None or (isinstance(o, Totals) and not o.n):
             return
         low, high = self.reward_range
-        for r in _extreme_rewards(o):
-            if not (isinstance(r, int | float) and low <= r <= high):
-                raise BadEvidence(
-                    f"{what} {short_repr(o)}: its reward must be a number from {low:g} to "
-                    f"{high:g}, the declared range"
-                )
+        r = o.total / o.n if isinstance(o, Totals) else first_value(o)
+        if not (isinstance(r, int | float) and low <= r <= high):
+            raise BadEvidence(
+                f"{what} {short_repr(o)}: its reward must be a number from {low:g} to "
+                f"{high:g}, the declared range"
+            )
 
     def require_arms(self, arms: Sequence[Value]) -> None:
         """Raise `InvalidRequest` if a setting names an arm that is not one of these."""
@@ -200,11 +200,9 @@ def _require_number(what: str, value: Any, low: float, high: float, bounds: str 
         raise InvalidRequest(f"{what}={short_repr(value)}: expected {expected}")
 
 
-def _extreme_rewards(o: Value) -> list[Any]:
-    """Return the reward of an observation; of totals, values that are in range if all can be."""
-    if isinstance(o, Totals):
-        return [o.total / o.n] if o.n else []
-    return [o[0] if isinstance(o, tuple | list) and o else o]
+def first_value(o: Value) -> Value:
+    """Return the reward of an observation: the first element of a list, or o itself."""
+    return o[0] if isinstance(o, tuple | list) and o else o
 
 
 # -- shares ----------------------------------------------------------------------------------------

@@ -27,7 +27,7 @@ from typing import Any, Final, TypeAlias
 
 from bayescontrol import errors
 from bayescontrol._arrays import require_between
-from bayescontrol.durable.configuration import Restriction, Terms
+from bayescontrol.durable.configuration import Restriction, Terms, first_value
 from bayescontrol.durable.decisions import final_answers
 from bayescontrol.durable.driver import Driver, ProbabilityCache
 from bayescontrol.durable.events import (
@@ -262,7 +262,7 @@ def first_number(o: Value) -> float:
     """Return the observation, or its first element, as the reward; of totals, their mean."""
     if isinstance(o, Totals):
         return o.total / o.n
-    first = o[0] if isinstance(o, tuple | list) and o else o
+    first = first_value(o)
     if isinstance(first, bool | int | float):
         return float(first)
     raise errors.MissingCapability(f"observation {o!r} is not a number: pass a function reward=…")
