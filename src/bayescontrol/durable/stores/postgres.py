@@ -296,7 +296,8 @@ class PostgresLog(Log):
         def save(connection: Connection) -> None:
             with connection.transaction():
                 saved = connection.execute(self._sql(_SAVE), values)
-                if saved.rowcount == 0 and not self._exists(connection):
+                head = connection.execute(self._sql(_SELECT_HEAD), (self.name,)).fetchone()
+                if saved.rowcount == 0 and head is None:
                     raise StoreFailed(
                         f"log {self.name!r} is empty: a snapshot needs at least one event"
                     )
@@ -306,10 +307,6 @@ class PostgresLog(Log):
                 connection.execute(self._sql(_DELETE), (self.name, to_delete))
 
         self._server.run(save)
-
-    def _exists(self, connection: Connection) -> bool:
-        """Return whether the log has rows, and was not deleted."""
-        return connection.execute(self._sql(_SELECT_HEAD), (self.name,)).fetchone() is not None
 
     def compact(self, row: Row, head: int) -> None:
         """Replace the rows 2 … row.seq by `row`, all or none; delete older snapshots."""
