@@ -26,7 +26,7 @@ from bayescontrol.durable import (
 )
 from bayescontrol.durable.decisions import final_answers
 from bayescontrol.durable.events import Decided, Event
-from bayescontrol.durable.requests import Configure
+from bayescontrol.durable.requests import Configure, Settle
 from bayescontrol.finite.tabular import random_modes
 from bayescontrol.seeding import Stream
 
@@ -118,6 +118,17 @@ def test_an_answer_that_comes_with_the_end_of_the_window_is_taken(clock: Clock) 
         clock.now += 61
         assert agent.observe(d, 1)
         assert not any(isinstance(e, Observed) and e.default for e in agent.log())
+
+
+def test_an_answer_in_the_batch_that_settles_is_taken(clock: Clock) -> None:
+    with open_agent(MEMORY, "shop", SHOP, configuration=WINDOW) as agent:
+        answered, silent = agent.act(), agent.act()
+        clock.now += 61
+        batch: list[Any] = [Settle(), Observe(answered, 1), Settle()]
+        agent.handle(batch)
+        assert [request.answer() for request in batch] == [0, True, 0]
+        assert not agent.explain(answered).is_default
+        assert agent.explain(silent).is_default
 
 
 def test_a_compacted_decision_waits_for_nothing(clock: Clock) -> None:

@@ -105,6 +105,8 @@ class Turn:
             requests = self._amend(requests, isolate)
             requests.sort(key=lambda request: _ORDER.get(type(request), _LAST))
         for request in requests:
+            if isinstance(request, Settle):
+                continue
             # Discard errors from the aborted attempt.
             request.error, request.rejected_by_agent = None, False
             # What to restore if the agent rejects this request.
@@ -123,8 +125,10 @@ class Turn:
                 self.fold.driver, self.fold.terms = driver, terms
             else:
                 self._results.append((request, result))
-        if self._decisions.waiting():
-            self._record_defaults({r.n for r in requests if isinstance(r, Observe)})
+        open_count = 0
+        if self._decisions.waiting():  # defaults come last: an answer in the same batch is in time
+            open_count = self._record_defaults({r.n for r in requests if isinstance(r, Observe)})
+        self._results += [(r, open_count) for r in requests if isinstance(r, Settle)]
 
     def _handle(self, request: Request) -> Any:
         """Add the rows of a request; return its result."""
@@ -140,12 +144,10 @@ class Turn:
             return self._configure(request)
         if isinstance(request, Refit):
             return self._refit(request)
-        if isinstance(request, Withdraw):
-            raise errors.InvalidRequest(
-                "the observations of this agent determine its situations: they cannot be withdrawn"
-            )
-        assert isinstance(request, Settle)
-        return self._record_defaults(set())
+        assert isinstance(request, Withdraw)
+        raise errors.InvalidRequest(
+            "the observations of this agent determine its situations: they cannot be withdrawn"
+        )
 
     def grant(self) -> None:
         """Set the results: the rows are on disk."""
