@@ -341,6 +341,19 @@ def test_amendments_in_one_batch_are_folded_together(tmp_path: Path) -> None:
         assert same_state(agent, replay(agent.log()).state)
 
 
+def test_a_repeated_answer_and_a_withdrawal_in_one_batch_have_the_order_of_the_batch() -> None:
+    with open_agent(MEMORY, "shop", SHOP, seed=1) as agent:
+        d = agent.act()
+        agent.observe(d, 1)
+        batch: list[Any] = [Observe(d, 1), Observe(d, 0), Withdraw(d), Observe(d, 1), Act(None)]
+        agent.handle(batch)
+        assert isinstance(batch[1].error, errors.ConflictingFeedback)
+        assert [batch[i].answer() for i in (0, 2, 3)] == [False, True, True]
+        assert batch[4].answer().id == "6"
+        assert counts(agent)[d.action] == (2, 1)
+        assert same_state(agent, replay(agent.log()).state)
+
+
 def test_an_invalid_correction_is_rejected_alone(clock: Clock) -> None:
     with open_agent(MEMORY, "shop", SHOP, configuration=WINDOW) as agent:
         a, b = agent.act(), agent.act()

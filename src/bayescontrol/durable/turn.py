@@ -13,11 +13,11 @@ import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from itertools import islice, takewhile
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from bayescontrol import errors
 from bayescontrol.durable import events
-from bayescontrol.durable.decisions import Amendments, Decisions
+from bayescontrol.durable.decisions import Amendments, Answer, Decisions
 from bayescontrol.durable.events import Amendment, Corrected, Observed, Withdrawn
 from bayescontrol.durable.fold import Drawn, Fold
 from bayescontrol.durable.plain import as_stored, same_value, short_repr
@@ -50,13 +50,6 @@ _FoldAgain: TypeAlias = Callable[[Mapping[int, Amendment], int], Fold]
 
 class _Rejected(Exception):
     """The agent raised the error in `args`; the copy of the fold may have changed halfway."""
-
-
-class _Amended(NamedTuple):
-    """The current answer of a decision: of the log, or an amendment of this turn."""
-
-    first: Observed
-    last: Observed | Amendment
 
 
 class Turn:
@@ -99,7 +92,8 @@ class Turn:
         self.observations: dict[int, Observed] = {}
         #: The amendments of this turn, by the number of the first answer.
         self.amendments: dict[int, Amendment] = {}
-        self._amended: dict[int, _Amended] = {}
+        #: The current answers of the decisions that this turn amends.
+        self._amended: dict[int, Answer] = {}
         self._time = time.time()
         if self._late_feedback:  # otherwise the order stays
             requests = self._amend(requests, isolate)
@@ -239,12 +233,10 @@ class Turn:
         """Learn an observation and add its row; return False if it was known already."""
         n, o = request.n, request.o
         decision = self._require_decision(request.id)
-        known = self.observations.get(n)
-        if known is None:
-            answer = self._amended.get(n) or self._decisions.find_answer(n)
-            if answer is not None:
-                return _compare(n, o, answer.last)
-        else:
+        known: Observed | Amendment | None = self.observations.get(n)
+        if known is None and (answer := self._decisions.find_answer(n)) is not None:
+            known = answer.last
+        if known is not None:
             return _compare(n, o, known)
         if not self._late_feedback and n != self.fold.due:
             raise damaged_error(
@@ -340,10 +332,11 @@ class Turn:
             request.error, request.rejected_by_agent = None, False
             before = dict(self.amendments), dict(self._amended), len(self.rows), self.fold
             try:
-                event = self._amendment(request)
-                if event is None and isinstance(request, Observe):
+                answer = self._answer(request.n)
+                if answer is None and isinstance(request, Observe):
                     others.append(request)
                     continue
+                event = self._amendment(request, answer)
                 if isolate and event is not None:
                     self._refold()
             except _REQUEST_ERRORS as error:
@@ -359,39 +352,39 @@ class Turn:
         self._results += results
         return others
 
-    def _amendment(self, request: Withdraw | Observe) -> Amendment | None:
+    def _answer(self, n: int) -> Answer | None:
+        """Return the current answer of decision n, if it has one."""
+        answer = self._amended.get(n)
+        if answer is None and self._decisions.may_have_answer(n):
+            answer = self._decisions.find_answer(n)
+        return answer
+
+    def _amendment(self, request: Withdraw | Observe, answer: Answer | None) -> Amendment | None:
         """Add the row of an amendment; return None if the request amends nothing."""
         n = request.n
-        answer: Any = self._amended.get(n)
+        self._require_decision(request.id)
+        if answer is None:
+            raise errors.InvalidRequest(f"decision {n} has no observation to withdraw")
         if isinstance(request, Withdraw):
-            self._require_decision(request.id)
-        elif answer is None and not self._decisions.may_have_answer(n):
-            return None
-        answer = answer or self._decisions.find_answer(n)
-        if isinstance(request, Withdraw):
-            if answer is None:
-                raise errors.InvalidRequest(f"decision {n} has no observation to withdraw")
-            if isinstance(answer.last, Withdrawn):
+            if answer.is_withdrawn:
                 return None
             event: Amendment = Withdrawn(seq=self._next(), n=answer.last.seq, time=self._time)
         else:
-            last = None if answer is None else answer.last
-            if not isinstance(last, Withdrawn) and not (
-                isinstance(last, Observed) and last.default
-            ):
-                return None  # `_observe` compares it
-            self._require_decision(request.id)
+            if not (answer.is_withdrawn or answer.is_default):
+                _compare(n, request.o, answer.last)  # raises `ConflictingFeedback`, or known
+                return None
             what = f"observation of decision {n}:"
             try:
                 self.fold.terms.configuration.require_in_range(request.o, what)
             except errors.BadEvidence as error:
                 raise _Rejected(error) from error
             event = Corrected(
-                seq=self._next(), n=last.seq, o=request.o, time=self._time, cost=request.cost
-            )
+                seq=self._next(), n=answer.last.seq, o=request.o, time=self._time,
+                cost=request.cost,
+            )  # fmt: skip
         self.rows.append(events.encode_row(event))
         self.amendments[answer.first.seq] = event
-        self._amended[n] = _Amended(answer.first, event)
+        self._amended[n] = Answer(answer.first, event)
         return event
 
     def _next(self) -> int:
