@@ -92,9 +92,13 @@ class Turn:
                 self._try(Request(), self._refold, self.amendments)
             batch.sort(key=lambda request: _ORDER.get(type(request), _LAST))
         for request in batch:
-            self._try(request, _HANDLERS[type(request)], self, request)
-        if self._decisions.waiting():
-            self._record_defaults({r.n for r in batch if isinstance(r, requests.Observe)})
+            if not isinstance(request, requests.Settle):
+                self._try(request, _HANDLERS[type(request)], self, request)
+        open_count = 0
+        if self._decisions.waiting():  # defaults come last: an answer in the same batch is in time
+            answered = {r.n for r in batch if isinstance(r, requests.Observe)}
+            open_count = self._record_defaults(answered)
+        self._results += [(r, open_count) for r in batch if isinstance(r, requests.Settle)]
 
     def _try(self, request: Request, handle: Callable[..., Any], *arguments: Any) -> bool:
         """Handle a request; return whether it now has a result or an error."""
@@ -383,7 +387,6 @@ _HANDLERS: Final[Mapping[type, Callable[[Turn, Any], Any]]] = {
     Act: Turn._act, requests.Observe: Turn._observe, requests.Withdraw: Turn._amend,
     requests.ObserveTotals: Turn._observe_totals, requests.ChangeArm: Turn._change_arm,
     requests.Configure: Turn._configure, requests.Refit: Turn._refit,
-    requests.Settle: lambda turn, _: turn._record_defaults(set()),
 }  # fmt: skip
 
 
