@@ -114,13 +114,14 @@ class Client(AbstractContextManager["Client"]):
         self, url: str, token: str | None = None, *, timeout: float | None = None,
         ca: str | Path | None = None,
     ) -> None:  # fmt: skip
-        found = _ADDRESS.fullmatch(url) if isinstance(url, str) else None
-        if found is None or int(found["port"] or 0) > MAX_PORT:
+        given: Any = url
+        found = _ADDRESS.fullmatch(given) if isinstance(given, str) else None
+        port = None if found is None or found["port"] is None else int(found["port"])
+        if found is None or (port or 0) > MAX_PORT:
             raise InvalidAddress(
                 f"url={url!r} is invalid: write http://host:port, https://host or unix:///path"
             )
-        host, port = found["host"], found["port"] and int(found["port"])
-        self._base = (found["base"] or "").rstrip("/")
+        host, self._base = found["host"], (found["base"] or "").rstrip("/")
         self._connect: Callable[..., http.client.HTTPConnection]
         if found["path"]:
             self._connect = partial(_UnixConnection, found["path"])

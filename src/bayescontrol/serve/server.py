@@ -82,7 +82,6 @@ def application(
     @asynccontextmanager
     async def lifespan(_: Litestar) -> AsyncIterator[None]:
         """Start the agents with the server, and close them when it stops."""
-        await agents.start()
         work = []
         # A server in a thread of another program must not change its garbage collection.
         if _in_main_thread():
@@ -93,12 +92,10 @@ def application(
             work.append(_every(access_log.PERIOD, access_log.write))
         if agents.backups is not None:
             work.append(agents.backups.run())
-        tasks = [asyncio.create_task(each) for each in work]
+        await agents.start(*work)
         try:
             yield
         finally:
-            for task in tasks:
-                task.cancel()
             await agents.close()
             if agents.backups is not None:
                 await asyncio.to_thread(agents.backups.close)
