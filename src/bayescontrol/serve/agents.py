@@ -114,7 +114,7 @@ class ServedAgents:
         raise UnknownAgent(f"the store has no agent {name!r}")
 
     async def create(
-        self, name: str, model: str, settings: Mapping[str, Any], seed: int | None
+        self, name: str, model: str, settings: Mapping[str, object], seed: int | None
     ) -> tuple[ServedAgent, bool]:
         """Create or open an agent. Returns it and whether it is new.
 

@@ -43,7 +43,7 @@ async def observe(agent: Agent, data: JSONBody[bodies.ObserveBody]) -> bodies.Le
     return bodies.Learned(await agent.observe(data.id, o, data.cost))
 
 
-def _among(data: bodies.ActBody) -> list[Any] | None:
+def _among(data: bodies.ActBody) -> list[object] | None:
     """Decode the eligible arms."""
     if data.among is None:
         return None
