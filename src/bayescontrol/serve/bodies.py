@@ -49,7 +49,7 @@ _Id: TypeAlias = Annotated[
 #: In JSON 7.0 is the integer 7, but a large integer is not a float.
 _Seed: TypeAlias = (
     Annotated[int, Meta(ge=0, le=2**63 - 1)]
-    | Annotated[float, Meta(ge=0, lt=2.0**63, multiple_of=1)]
+    | Annotated[float, Meta(ge=0, le=2.0**63 - 1024, multiple_of=1)]
 )
 
 
