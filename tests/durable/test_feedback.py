@@ -26,6 +26,7 @@ from bayescontrol.durable import (
 )
 from bayescontrol.durable.decisions import final_answers
 from bayescontrol.durable.events import Decided, Event
+from bayescontrol.durable.requests import Configure
 from bayescontrol.finite.tabular import random_modes
 from bayescontrol.seeding import Stream
 
@@ -117,6 +118,27 @@ def test_an_answer_that_comes_with_the_end_of_the_window_is_taken(clock: Clock) 
         clock.now += 61
         assert agent.observe(d, 1)
         assert not any(isinstance(e, Observed) and e.default for e in agent.log())
+
+
+def test_a_compacted_decision_waits_for_nothing(clock: Clock) -> None:
+    with open_agent(MEMORY, "shop", SHOP, configuration=WINDOW) as agent:
+        agent.act(), agent.act()
+        agent.compact(3)
+        assert agent.settle() == 1
+        agent.act()
+        agent.compact(4)
+        clock.now += 61
+        assert agent.act().id == "6"  # after event 4 there was one open decision
+        assert [e.n for e in agent.log() if isinstance(e, Observed)] == [5]
+
+
+def test_a_decision_of_the_batch_that_configures_the_window_gets_its_default(clock: Clock) -> None:
+    with open_agent(MEMORY, "shop", SHOP) as agent:
+        batch: list[Any] = [Act(None), Configure(WINDOW)]  # the configuration comes first
+        agent.handle(batch)
+        clock.now += 61
+        assert agent.settle() == 0
+        assert agent.explain(batch[0].result).is_default
 
 
 def test_without_a_window_nothing_is_recorded_for_missing_feedback(clock: Clock) -> None:
@@ -382,6 +404,6 @@ def test_reported_costs_become_the_price_of_an_arm() -> None:
 def test_an_invalid_cost_is_refused(cost: Any) -> None:
     with open_agent(MEMORY, "shop", SHOP) as agent:
         d = agent.act()
-        with pytest.raises(errors.BadEvidence, match="finite number"):
+        with pytest.raises(errors.BadEvidence, match="expected a number within"):
             agent.observe(d, 1, cost=cost)
         assert agent.head == 2

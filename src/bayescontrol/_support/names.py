@@ -5,9 +5,10 @@
 Names are the numbers 0 … n-1 by default, or any hashable values.
 """
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence, Set
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence, Set
+from contextlib import contextmanager
 from numbers import Real
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -17,9 +18,9 @@ from bayescontrol.errors import InvalidTable, UnknownAction, UnknownArm, Unknown
 
 #: What the names belong to.
 What: TypeAlias = Literal["arm", "state", "action"]
-#: The errors for an invalid list of names, and for an unknown name.
 #: Larger prices would outweigh the draws that stand for means of which nothing is known.
 LARGEST_PRICE: Final = 1e150
+#: The errors for an invalid list of names, and for an unknown name.
 _ERRORS: dict[What, tuple[type[Exception], type[Exception]]] = {
     "arm": (UnknownArm, UnknownArm),
     "state": (InvalidTable, UnknownState),
@@ -121,8 +122,11 @@ def prices_of(
 ) -> FloatArray | None:
     """Return the price at each eligible place, by default 0; None if all are equal.
 
-    >>> prices_of(Names("arm", ["red", "blue"]), np.arange(2), {"blue": 0.5})
-    array([0. , 0.5])
+    Only differences matter: they are relative to the lowest price, so that common prices, however
+    large, leave the mean rewards all their digits.
+
+    >>> prices_of(Names("arm", ["red", "blue"]), np.arange(2), {"red": 1e20, "blue": 2e20})
+    array([0.e+00, 1.e+20])
     """
     by_place = np.zeros(len(names))
     for name, price in (prices or {}).items():
@@ -134,4 +138,51 @@ def prices_of(
             )
         by_place[names.place(name)] = price
     costs = by_place[eligible]
-    return None if (costs == costs[0]).all() else costs
+    return None if (costs == costs[0]).all() else costs - costs.min()
+
+
+class Choice(NamedTuple):
+    """The eligible places in a block of `choosing`, and their prices; None if all are equal."""
+
+    places: IntArray
+    prices: FloatArray | None
+
+
+class ChoosesAmong:
+    """Base of beliefs whose modes can choose among some of their arms, see `protocols.Choosing`."""
+
+    labels: Any
+    #: What the modes choose among; None outside of blocks.
+    _choice: Choice | None = None
+
+    def _active_places(self) -> IntArray:
+        """Return the places of the arms that can be eligible: by default of all."""
+        return np.arange(len(self.labels))
+
+    def _choose(self, choice: Choice | None) -> None:
+        """Choose among these arms only, or again among all active ones."""
+        self._choice = choice
+
+    @contextmanager
+    def choosing(
+        self,
+        among: Sequence[Hashable] | None = None,
+        prices: Mapping[Hashable, float] | None = None,
+    ) -> Iterator[None]:
+        """In the block, choose among these arms only, and maximise the mean minus the price.
+
+        Each mode pulls the best of the eligible arms; P(a | past) is that of such modes. Prices are
+        in units of reward, 0 for an arm without one. Learning is the same as outside.
+
+        >>> from bayescontrol import BernoulliBandit
+        >>> belief = BernoulliBandit(["red", "blue", "green"]).belief()
+        >>> with belief.choosing(among=["red", "blue"], prices={"blue": 0.5}):
+        ...     {a: round(p, 12) for a, p in belief.action_probabilities().items()}
+        {'red': 0.875, 'blue': 0.125}
+        """
+        before, places = self._choice, eligible_places(self.labels, self._active_places(), among)
+        self._choose(Choice(places, prices_of(self.labels, places, prices)))
+        try:
+            yield
+        finally:
+            self._choose(before)

@@ -17,7 +17,6 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
-from dataclasses import dataclass, field
 from os import PathLike
 from typing import Any, Final, TypeVar
 
@@ -25,78 +24,23 @@ from msgspec.structs import replace
 
 from bayescontrol import errors
 from bayescontrol._arrays import Arrays
-from bayescontrol.durable import events
-from bayescontrol.durable.compaction import compact_log
+from bayescontrol.durable import events, requests
+from bayescontrol.durable.compaction import compact_log, count_events
 from bayescontrol.durable.configuration import Configuration
 from bayescontrol.durable.decisions import Answer, Decisions, read_amendments
+from bayescontrol.durable.decisions import Explanation as Explanation
 from bayescontrol.durable.driver import posterior_summary
-from bayescontrol.durable.fold import (
-    EarlierFolds,
-    Fold,
-    fold_log,
-    load_first_valid,
-)
+from bayescontrol.durable.fold import EarlierFolds, Fold, fold_log, load_first_valid
 from bayescontrol.durable.models import Model
 from bayescontrol.durable.plain import as_stored
-from bayescontrol.durable.requests import (
-    Act,
-    ChangeArm,
-    Configure,
-    Observe,
-    ObserveTotals,
-    Refit,
-    Settle,
-    Withdraw,
-)
 from bayescontrol.durable.stores.committer import Committer, Request, fail_all
-from bayescontrol.durable.stores.log import (
-    Log,
-    LogStore,
-    SnapshotNotKept,
-    require_usable,
-)
+from bayescontrol.durable.stores.log import Log, LogStore, SnapshotNotKept, require_usable
 from bayescontrol.durable.turn import Turn
 from bayescontrol.protocols import Summary, Totals
 
 T = TypeVar("T")
 #: The minimum number of seconds between two snapshots after amendments.
 _AMENDED_PERIOD: Final = 1.0
-
-
-@dataclass(frozen=True)
-class Explanation:
-    """Why a decision was made: the posterior, the mode drawn and the probabilities at that time.
-
-    >>> from bayescontrol import BernoulliBandit
-    >>> from bayescontrol.durable import open_agent
-    >>> shop = BernoulliBandit(["red", "blue"])
-    >>> with open_agent("sqlite:///:memory:", "shop", shop, seed=2) as agent:
-    ...     print(agent.explain(agent.act()))
-    decision 2: 'blue' with probability 0.5
-    drawn: MeanRewards(red: 0.2677, blue: 0.39)
-    """
-
-    decision: events.Decision
-    #: The posterior at that time, in the format of `DurableAgent.posterior`.
-    posterior: Summary
-    #: P(a | past) of every action, or None if it is not known exactly.
-    probabilities: Mapping[Any, float] | None
-    #: The mode that was drawn, or None if the agent does not reveal it.
-    mode: Any
-    #: Whether the decision has an observation, and that observation.
-    answered: bool = False
-    observation: Any = None
-    #: Whether the observation is the default, which was recorded at the end of the window.
-    is_default: bool = False
-    #: The belief at that time.
-    belief: Any = field(default=None, repr=False, compare=False)
-
-    def __str__(self) -> str:
-        d = self.decision
-        where = "" if d.situation is None else f" in situation {d.situation!r}"
-        p = "" if d.probability is None else f" with probability {d.probability:.4g}"
-        mode = "" if self.mode is None else f"\ndrawn: {self.mode!r}"
-        return f"decision {d.id}{where}: {d.action!r}{p}{mode}"
 
 
 class DurableAgent(AbstractContextManager["DurableAgent"]):
@@ -156,9 +100,10 @@ class DurableAgent(AbstractContextManager["DurableAgent"]):
         """Choose an action in situation x and log it before returning it.
 
         `key` makes the call idempotent: a second call with the same key, also after a crash,
-        returns the same decision. Its `probabilities` are then computed again, as in `explain`.
-        `among` lists the eligible arms: each mode chooses the best among them. A `session` holds
-        its decision: a call with the same session returns it, while its arm is eligible.
+        returns the same decision. Without a `session` its `probabilities` are then computed again,
+        as in `explain`. `among` lists the eligible arms: each mode chooses the best among them. A
+        `session` holds its decision: a call with the same session returns it, while its arm is
+        eligible.
 
         >>> from bayescontrol import BernoulliBandit
         >>> from bayescontrol.durable import open_agent
@@ -168,8 +113,9 @@ class DurableAgent(AbstractContextManager["DurableAgent"]):
         ...     d.probability, agent.act(session="visitor-81") == d
         (0.5, True)
         """
-        decision: events.Decision = self._submit(Act(x, key, among, session))
-        if decision.probabilities is None and decision.probability is not None:  # a known key
+        decision: events.Decision = self._submit(requests.Act(x, key, among, session))
+        is_known = decision.probabilities is None and decision.probability is not None
+        if is_known and session is None:  # a session calls too often to fold the log each time
             decision = replace(decision, probabilities=self.explain(decision).probabilities)
         return decision
 
@@ -184,7 +130,7 @@ class DurableAgent(AbstractContextManager["DurableAgent"]):
         is a correction. `o` may be the `Totals` of several rewards. `cost` is what the decision
         has cost, for arms whose price is "reported".
         """
-        return bool(self._submit(Observe(id, o, cost)))
+        return bool(self._submit(requests.Observe(id, o, cost)))
 
     def observe_totals(self, arm: Any, totals: Totals, x: Any = None, *, key: str) -> bool:
         """Log and learn the totals of rewards of an arm in situation x, without decisions.
@@ -201,7 +147,7 @@ class DurableAgent(AbstractContextManager["DurableAgent"]):
         ...     agent.posterior()["red"]["count"]
         98
         """
-        return bool(self._submit(ObserveTotals(arm, totals, x, key)))
+        return bool(self._submit(requests.ObserveTotals(arm, totals, x, key)))
 
     def withdraw(self, id: str | int | events.Decision) -> bool:
         """Take back a wrong observation of a decision; return False if it is withdrawn already.
@@ -218,7 +164,7 @@ class DurableAgent(AbstractContextManager["DurableAgent"]):
         (True, True, True)
         2.0
         """
-        return bool(self._submit(Withdraw(id)))
+        return bool(self._submit(requests.Withdraw(id)))
 
     # -- arms and configuration --------------------------------------------------------------------
 
@@ -236,19 +182,19 @@ class DurableAgent(AbstractContextManager["DurableAgent"]):
         (2, 3)
         ({'blue': 1.0}, {'red': 'paused', 'blue': 'active'})
         """
-        return int(self._submit(ChangeArm(arm, "added", prior)))
+        return int(self._submit(requests.ChangeArm(arm, "added", prior)))
 
     def pause_arm(self, arm: Any) -> int:
         """Make an arm ineligible until it is resumed; return the number of the event."""
-        return int(self._submit(ChangeArm(arm, "paused")))
+        return int(self._submit(requests.ChangeArm(arm, "paused")))
 
     def resume_arm(self, arm: Any) -> int:
         """Make a paused arm eligible again; return the number of the event."""
-        return int(self._submit(ChangeArm(arm, "resumed")))
+        return int(self._submit(requests.ChangeArm(arm, "resumed")))
 
     def retire_arm(self, arm: Any) -> int:
         """Make an arm ineligible for good; return the number of the event."""
-        return int(self._submit(ChangeArm(arm, "retired")))
+        return int(self._submit(requests.ChangeArm(arm, "retired")))
 
     def arms(self) -> dict[Any, str]:
         """Return the state of every arm: "active", "paused" or "retired"."""
@@ -276,7 +222,7 @@ class DurableAgent(AbstractContextManager["DurableAgent"]):
         ...     round(agent.probabilities()["red"], 12)
         0.7
         """
-        return int(self._submit(Configure(configuration)))
+        return int(self._submit(requests.Configure(configuration)))
 
     def settle(self) -> int:
         """Record the defaults that are due; return how many decisions are open then.
@@ -284,7 +230,7 @@ class DurableAgent(AbstractContextManager["DurableAgent"]):
         Every other call does it too: this is for agents without requests. Decisions are open while
         they wait for an observation, or for the end of the window.
         """
-        return int(self._submit(Settle()))
+        return int(self._submit(requests.Settle()))
 
     def refit(self, draws: Any, *, through: int, log_weights: Any = None) -> int:
         """Log the posterior draws of a new fit and use them; return the number of the event.
@@ -302,18 +248,18 @@ class DurableAgent(AbstractContextManager["DurableAgent"]):
         ...     agent.refit([[0.3, 0.6], [0.7, 0.7], [0.8, 0.6]], through=fitted)
         4
         """
-        return int(self._submit(Refit(draws, through, log_weights)))
+        return int(self._submit(requests.Refit(draws, through, log_weights)))
 
-    def handle(self, requests: Sequence[Request]) -> None:
+    def handle(self, batch: Sequence[Request]) -> None:
         """Handle many `Act` and `Observe` in one commit; set the result or the error of each.
 
         The requests already form a batch, so they bypass the committer.
         """
         try:
             self._require_open()
-            self._write(requests)
+            self._write(batch)
         except Exception as error:  # the agent is closed
-            fail_all(requests, error)
+            fail_all(batch, error)
 
     def _submit(self, request: Request) -> Any:
         """Return the result of a request when it is durable, or raise its error."""
@@ -324,19 +270,19 @@ class DurableAgent(AbstractContextManager["DurableAgent"]):
         """Write one batch at a time, and store a snapshot if one is due."""
         with self._writing:
             self._require_open()
-            requests = [r for r in batch if type(r) is not Request]
-            done = not requests  # an empty request of `close` writes nothing
+            batch = [r for r in batch if type(r) is not Request]
+            done = not batch  # an empty request of `close` writes nothing
             try:
                 while not done:  # repeat if another process appended first
                     with self._log.turn():
-                        done = self._take_turn(requests)
+                        done = self._take_turn(batch)
             except Exception as error:
-                fail_all(requests, error)
+                fail_all(batch, error)
             self._snapshot_if_due()
 
-    def _take_turn(self, requests: Sequence[Request]) -> bool:
+    def _take_turn(self, batch: Sequence[Request]) -> bool:
         """Write a batch; return False if another process appended first: then call this again."""
-        turn = self._compute(requests)
+        turn = self._compute(batch)
         if turn.rows:
             try:
                 self._log.append(turn.rows)
@@ -347,13 +293,13 @@ class DurableAgent(AbstractContextManager["DurableAgent"]):
         self._adopt(turn)
         return True
 
-    def _compute(self, requests: Sequence[Request]) -> Turn:
+    def _compute(self, batch: Sequence[Request]) -> Turn:
         """Compute the rows of a batch from all events before it."""
         began = time.perf_counter()
         with self._guard:
             self._catch_up()
             turn = Turn(self.name, self._fold, self._decisions, self._fold_again)
-            turn.compute(requests)
+            turn.compute(batch)
         self.compute_seconds = time.perf_counter() - began
         return turn
 
@@ -362,9 +308,7 @@ class DurableAgent(AbstractContextManager["DurableAgent"]):
         if turn.rows:
             with self._guard:
                 if turn.fold.seq > self.head:  # otherwise a reader has folded the rows already
-                    for decision in turn.decided:
-                        self._decisions.put(decision)
-                    for event in (*turn.others, *turn.observations.values()):
+                    for event in turn.events:
                         self._decisions.note(event)
                     if turn.amendments:
                         self._replace_earlier(min(turn.amendments))
@@ -504,12 +448,8 @@ class DurableAgent(AbstractContextManager["DurableAgent"]):
         with self._counting:  # only new events are counted
             head, sealed = max(self._log.head(), self._counted), self._log.sealed
             if sealed != self._counted_sealed:
-                row = self._log.find_sealed()
-                event = None if row is None else events.decode_row(row, self.name)
                 self._counted, self._counted_sealed, self._counts = 0, sealed, Counter()
-                if isinstance(event, events.Compacted):
-                    self._counts.update(decided=event.decisions, observed=event.observations)
-            self._counts.update(self._log.count_kinds(self._counted + 1, head))
+            self._counts.update(count_events(self._log, self._counted + 1, head))
             self._counted = head
             return dict(self._counts)
 

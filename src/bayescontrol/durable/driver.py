@@ -9,7 +9,7 @@ A draw either leaves the agent unchanged, or changes it (a Gibbs chain, particle
 held for several steps): then replaying the log must repeat the draw.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from hashlib import blake2b
@@ -130,7 +130,9 @@ class Driver:
         is_plain_rule = type(agent) is ControlRule and draws_each_step
         self.draws_change = not (is_plain_rule and _declares(self.agent.belief, "stateless_draws"))
         self._draws_each_step = draws_each_step
-        self._has_probabilities = draws_each_step and hasattr(agent, "action_probabilities")
+        # Some beliefs know them for some eligible arms only, whatever was asked for before.
+        self._may_have_probabilities = draws_each_step and hasattr(agent, "action_probabilities")
+        self._has_probabilities = self._may_have_probabilities
         self._cache: ProbabilityCache[dict[Any, float] | None] = ProbabilityCache()
         # For a belief that counts decisions: its count at each recent decision, by event number.
         self._counts_decisions = has(getattr(agent, "belief", None), CountsDecisions)
@@ -146,6 +148,11 @@ class Driver:
         self._situation_count = len(getattr(tables, "successor", ()))  # 0 if there are no tables
         if not self.draws_change:
             self._undrawn = self.agent.belief.save()["drawn"]  # before any mode is drawn
+
+    @property
+    def _belief(self) -> Any:
+        """The belief of the agent; None if it has none."""
+        return getattr(self.agent, "belief", None)
 
     def situation(self, x: Any) -> Any:
         """Return the situation of the next decision: x, or the agent's current one."""
@@ -175,20 +182,21 @@ class Driver:
         if isinstance(self.agent, ControlRule):
             self.agent.x = x
         try:
-            if restriction is None:
-                return self.agent.act(rng)
             with self._choosing(self.agent, restriction):
                 return self.agent.act(rng)
         except BadEvidence as error:
             raise _bad_situation(x, error) from error
 
-    def require_choosing(self) -> None:
-        """Raise MissingCapability if modes cannot choose among some of the arms, or by price."""
-        self._choosing(self.agent, Restriction(None, ()))
+    def require_choosing(self, prices: Sequence[Hashable] = ()) -> None:
+        """Raise MissingCapability if modes cannot choose among some arms, or at prices of these."""
+        # Different prices, because equal ones have no effect.
+        different = tuple((arm, float(i + 1)) for i, arm in enumerate(prices))
+        with self._choosing(self.agent, Restriction(None, different)):
+            pass
 
     def require_reward(self, o: Any) -> None:
         """Raise BadEvidence if the arms cannot pay o, as far as that is known in advance."""
-        belief = getattr(self.agent, "belief", None)
+        belief = self._belief
         static = getattr(belief, "prior", belief)
         rewards = getattr(static, "family", None) or getattr(static, "link", None)
         if rewards is not None:
@@ -196,8 +204,12 @@ class Driver:
         elif self._start is not None or self.context_free:
             self.copy().learn(self._start, self.arms()[0], o)
 
-    def _choosing(self, agent: Any, restriction: Restriction) -> AbstractContextManager[None]:
+    def _choosing(
+        self, agent: Any, restriction: Restriction | None
+    ) -> AbstractContextManager[None]:
         """Return a context in which the modes of an agent choose within the restriction."""
+        if restriction is None:
+            return nullcontext()
         belief = getattr(agent, "belief", None)
         if not has(belief, Choosing) or not self._draws_each_step:
             held = "" if self._draws_each_step else ", because it holds modes for several steps"
@@ -213,9 +225,8 @@ class Driver:
             self.agent.mode = None
 
     def arms(self) -> Sequence[Any]:
-        """Return all arms, also inactive ones; raise MissingCapability if there are none."""
-        belief = getattr(self.agent, "belief", None)
-        labels = getattr(belief, "labels", None)
+        """Return all arms, also inactive ones; raise MissingCapability without arms."""
+        labels = getattr(self._belief, "labels", None)
         if labels is None and self.accepts_late_feedback:
             labels = self.probabilities(self._start)
         if labels is None:
@@ -224,8 +235,8 @@ class Driver:
 
     def add_arm(self, arm: Any, prior: Any) -> None:
         """Add an arm to the belief."""
-        add = getattr(getattr(self.agent, "belief", None), "add", None)
-        if add is None or not hasattr(self.agent.belief, "labels"):
+        add = getattr(self._belief, "add", None)
+        if add is None or not hasattr(self._belief, "labels"):
             raise MissingCapability(f"{self.agent!r} cannot get more arms")
         self._cache.clear()
         add(arm, prior) if prior is not None else add(arm)
@@ -246,30 +257,28 @@ class Driver:
         The probabilities are not known while a mode is held, and if the arms are so far apart that
         the integral fails.
         """
-        if restriction is None:
-            cached = self._cache.get(x, self._compute_probabilities)
-        else:
-            compute = partial(self._compute_probabilities, restriction=restriction)
-            cached = self._cache.get(x, compute, restriction)
+        compute = partial(self._compute_probabilities, restriction=restriction)
+        cached = self._cache.get(x, compute, restriction)
         return None if cached is None else dict(cached)
 
     def _compute_probabilities(
         self, x: Any, restriction: Restriction | None = None
     ) -> dict[Any, float] | None:
         agent = self.agent
-        if not self._has_probabilities:
+        known = self._has_probabilities if restriction is None else self._may_have_probabilities
+        if not known:
             return None
         if isinstance(agent, ControlRule):
             agent.x = x
             if self._counts_decisions:
                 agent = agent.copy()
                 agent.belief.begin()  # time goes on before the next decision
-        context = nullcontext() if restriction is None else self._choosing(agent, restriction)
         try:
-            with context:
+            with self._choosing(agent, restriction):
                 return dict(agent.action_probabilities())
         except MissingCapability:
-            self._has_probabilities = False
+            if restriction is None:
+                self._has_probabilities = False
             return None
         except ArithmeticError:
             return None
@@ -280,7 +289,11 @@ class Driver:
         """Learn from o, the observation after action a in x, which event n decided."""
         self._cache.clear()
         if type(o) is Totals:
-            self._learn_totals(x, a, o)
+            if not has(self._belief, AggregatedRewards):
+                raise MissingCapability(
+                    f"{self.agent!r} cannot learn from totals: observe each decision by its id"
+                )
+            self._belief.observe_totals(x, a, o)
         elif n is not None and self._decisions and self.accepts_late_feedback:
             if n not in self._decisions:
                 raise errors.TooLate(
@@ -293,18 +306,9 @@ class Driver:
         else:
             self.agent.observe(a, o)
 
-    def _learn_totals(self, x: Any, a: Any, totals: Totals) -> None:
-        """Learn the totals of rewards of arm a in x."""
-        belief = getattr(self.agent, "belief", None)
-        if not has(belief, AggregatedRewards):
-            raise MissingCapability(
-                f"{self.agent!r} cannot learn from totals: observe each decision by its id"
-            )
-        belief.observe_totals(x, a, totals)
-
-    def refit(self, draws: Any, later: list[Event], log_weights: Any) -> None:
+    def refit(self, draws: Any, later: Sequence[Event], log_weights: Any) -> None:
         """Replace the posterior draws of the belief, and learn the later steps (x, a, o)."""
-        belief = getattr(self.agent, "belief", None)
+        belief = self._belief
         if not isinstance(belief, DrawsBelief):
             raise MissingCapability(
                 f"{self.agent!r} cannot be refitted: only models of draws can, such as DrawsBandit"

@@ -25,7 +25,7 @@ _SCALARS: Final = frozenset({type(None), bool, str})
 _INT_LIMIT: Final = 2**63
 
 
-def as_plain(value: Any, what: str) -> Any:
+def as_plain(value: Any, what: str = "a value") -> Any:
     """Encode a value for JSON. Error messages call the value `what`.
 
     >>> as_plain((1, float("inf")), "the action")

@@ -8,12 +8,12 @@
 The constructor checks what does not depend on the agent.
 """
 
-import math
 from collections.abc import Sequence
 from typing import Any, Final
 
 from bayescontrol import errors
 from bayescontrol._arrays import as_numbers
+from bayescontrol._support.names import LARGEST_PRICE
 from bayescontrol.beliefs.draws import checked_draws
 from bayescontrol.durable import events
 from bayescontrol.durable.configuration import Configuration
@@ -51,9 +51,9 @@ class Act(Request):
         session: str | None = None,
     ) -> None:  # fmt: skip
         super().__init__()
-        self.key = key if key is None else _checked_key(key, "key")
-        self.session = session if session is None else _checked_key(session, "session")
-        self.x = x if x is None else as_stored(x, "the situation")
+        self.key = _checked_key(key, "key")
+        self.session = _checked_key(session, "session")
+        self.x = as_stored(x, "the situation")
         self.among: list[Any] | None = None
         if among is not None:
             given: Any = among
@@ -79,8 +79,10 @@ class Observe(Request):
         self.cost = cost
         if cost is not None:
             given: Any = cost
-            if not isinstance(given, int | float) or not math.isfinite(given):
-                raise errors.BadEvidence(f"cost={short_repr(given)}: expected a finite number")
+            if not isinstance(given, int | float) or not abs(given) <= LARGEST_PRICE:
+                raise errors.BadEvidence(
+                    f"cost={short_repr(given)}: expected a number within ±{LARGEST_PRICE:g}"
+                )
             self.cost = float(given)
 
 

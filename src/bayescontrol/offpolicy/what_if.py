@@ -9,6 +9,10 @@ log. r̂_t, the mean reward of each action so far, does not depend on r_t, so bo
 unbiased for the mean of v_t = Σ_b π_t(b | x_t) E[r_t | x_t, b, past] over the decisions of the log,
 however bad r̂_t is.
 
+The other policy decides among the same eligible actions: an agent takes the best of them, as it
+would in the log, and π of a function is divided by its sum over them. Holdout, shares and prices
+belong to the policy of the log, and have no effect on the other.
+
 If the range of rewards is known, the intervals are those of `offpolicy.estimators`. Decisions
 without an observation are left out. That is unbiased only if the presence of an observation
 depends neither on the action nor on the reward. An amended observation counts with its last value.
@@ -18,13 +22,19 @@ Standard errors treat a session as one unit, because its decisions depend on eac
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Final, TypeAlias
 
 from bayescontrol import errors
 from bayescontrol._arrays import require_between
+from bayescontrol.durable.configuration import Restriction, Terms
 from bayescontrol.durable.decisions import final_answers
 from bayescontrol.durable.driver import Driver, ProbabilityCache
 from bayescontrol.durable.events import (
+    ARM_CHANGES,
+    Aggregated,
+    ArmChanged,
+    Compacted,
     Configured,
     Created,
     Decided,
@@ -33,6 +43,7 @@ from bayescontrol.durable.events import (
     Probabilities,
     Withdrawn,
 )
+from bayescontrol.durable.fold import PLAIN, sealed_terms
 from bayescontrol.durable.models import KINDS, as_model
 from bayescontrol.durable.plain import short_repr
 from bayescontrol.durable.replay import EventSource, Replayer, chosen_model, read_history
@@ -41,6 +52,8 @@ from bayescontrol.protocols import Totals
 
 #: The least and the greatest possible reward.
 Bounds: TypeAlias = tuple[float, float]
+#: Whether a decision may use an action; None if it may use all.
+Eligible: TypeAlias = Callable[[Any], bool] | None
 
 
 @dataclass(frozen=True)
@@ -126,9 +139,10 @@ def what_if(
     """Estimate the mean reward of another policy on the decisions of this log.
 
     `other` is a problem of this library or a `named_model` (an agent that learns from the log), or
-    a function π(x) -> {b: probability}. `reward(o)` extracts the reward from an observation; by
-    default it is o itself, or its first element. `events` are the events, the agent, or an
-    exported file.
+    a function π(x) -> {b: probability}, of which some eligible b must have a positive probability.
+    `reward(o)` extracts the reward from an observation; by default it is o itself, or its first
+    element. `events` are the events, the agent, or an exported file. Of a compacted log only the
+    decisions since then count, and `other` must be a function.
 
     `bounds` are the least and the greatest possible reward. With them each interval covers the
     mean of v_t with probability at least `level`, for any log and any number of decisions. They
@@ -157,7 +171,8 @@ def what_if(
     rewards = RewardFunction(reward or first_number, bounds)
     created, rest = read_history(events)
     history = list(rest)
-    declared = declared_bounds(history) if reward is None else None
+    terms = sealed_terms(history[0]) if history and type(history[0]) is Compacted else PLAIN
+    declared = declared_bounds(history, terms) if reward is None else None
     rewards.bounds = rewards.bounds or known_bounds(created, rewards) or declared
     try:
         replayer: Replayer | None = Replayer(chosen_model(events, created, model), created)
@@ -165,17 +180,29 @@ def what_if(
         if model is not None:
             raise
         replayer = None  # a named model that was not passed
-    policy = _as_policy(other, _actions(created))
-    evaluation = _Evaluation(policy, rewards, None if rewards.bounds is None else replayer)
+    policy = _as_policy(other, _actions(created, history, terms))
+    if isinstance(policy, _LearningPolicy) and history and type(history[0]) is Compacted:
+        raise errors.InvalidRequest(
+            f"events 2 to {history[0].seq} of the log were compacted, and an agent that learns "
+            "from the log needs them: pass a function π(x) -> {action: probability}"
+        )
+    replayer = None if rewards.bounds is None else replayer
+    evaluation = _Evaluation(policy, rewards, replayer, {*terms.inactive})
     return evaluation.run(history, level)
 
 
-def _actions(created: Created) -> list[Any] | None:
-    """Return the actions of the model, if the log lists them."""
+def _actions(created: Created, history: Sequence[Event], terms: Terms) -> list[Any] | None:
+    """Return the actions of the model, and those added later, if the log lists them."""
     arms = created.settings.get("arms")
-    if type(arms) is int:
-        return list(range(arms))
-    return list(arms) if isinstance(arms, list | tuple) else None
+    if not isinstance(arms, int | list | tuple):
+        return None
+    first = range(arms) if isinstance(arms, int) else arms
+    return [*first, *(arm for arm, _ in terms.added), *_added(history)]
+
+
+def _added(history: Sequence[Event]) -> list[Any]:
+    """Return the arms that these events add."""
+    return [e.arm for e in history if isinstance(e, ArmChanged) and e.change == "added"]
 
 
 # -- rewards -------------------------------------------------------------------------------------
@@ -217,11 +244,16 @@ class RewardFunction:
         return low + (high - low) * v
 
 
-def declared_bounds(history: Sequence[Event]) -> Bounds | None:
-    """Return the range of rewards that the configurations declare, from the first event on."""
+def declared_bounds(history: Sequence[Event], terms: Terms) -> Bounds | None:
+    """Return the range of rewards that the configurations declare, from the first event on.
+
+    `terms` are those before the history.
+    """
     settings = [event.configuration for event in history if isinstance(event, Configured)]
     ranges: list[Any] = [found.get("reward_range") for found in settings]
-    if not ranges or None in ranges or not isinstance(history[0], Configured):
+    if not (history and isinstance(history[0], Configured)):
+        ranges.append(terms.configuration.reward_range)
+    if None in ranges:
         return None
     return min(low for low, _ in ranges), max(high for _, high in ranges)
 
@@ -282,8 +314,8 @@ class _Policy:
     def __init__(self, policy: Callable[[Any], Probabilities], actions: list[Any] | None) -> None:
         self._policy, self._actions = policy, actions
 
-    def probabilities(self, x: Any) -> Probabilities:
-        """Return π(b | x) of every b."""
+    def probabilities(self, x: Any, is_eligible: Eligible) -> Probabilities:
+        """Return π(b | x) of every eligible b."""
         value: Any = self._policy(x)
         where = f"the policy returns {short_repr(value)} in situation {short_repr(x)}"
         if not isinstance(value, Mapping):
@@ -294,10 +326,23 @@ class _Policy:
             pi = {}
         if not (all(p >= 0.0 for p in pi.values()) and abs(sum(pi.values()) - 1.0) <= 1e-9):
             raise errors.InvalidRequest(f"{where}: expected probabilities with sum 1")
-        return self._require_known(pi, where)
+        self._require_known(pi, where)
+        if is_eligible is None:
+            return pi
+        pi = {a: p for a, p in pi.items() if is_eligible(a)}
+        total = sum(pi.values())
+        if not total > 0.0:
+            raise errors.InvalidRequest(
+                f"{where}, but at a decision no action with a positive probability was eligible: "
+                "give a small one to what the policy takes then"
+            )
+        return {a: p / total for a, p in pi.items()}
 
     def learn(self, x: Any, a: Any, o: Any) -> None:
         """Learn that the agent of the log did a in x and observed o; a fixed policy does not."""
+
+    def add_arm(self, event: ArmChanged) -> None:
+        """Get the arm that the log has got; a fixed policy has all."""
 
     def _require_known(self, pi: Probabilities, where: str) -> Probabilities:
         """Return π; raise `UnknownAction` if it may take an action that the log lacks."""
@@ -321,9 +366,16 @@ class _LearningPolicy(_Policy):
             )
         self._driver, self._actions = driver, actions
 
-    def probabilities(self, x: Any) -> Probabilities:
-        """Return P(b | âo_<t, x) for every action b."""
-        pi = self._driver.probabilities(self._situation(x))
+    def probabilities(self, x: Any, is_eligible: Eligible) -> Probabilities:
+        """Return P(b | âo_<t, x) for every eligible action b."""
+        restriction = None
+        if is_eligible is not None:
+            restriction = Restriction(tuple(filter(is_eligible, self._driver.arms())), ())
+            if not restriction.among:
+                raise errors.InvalidRequest(
+                    f"{self._driver.agent!r} has no action that is eligible at a decision"
+                )
+        pi = self._driver.probabilities(self._situation(x), restriction)
         if pi is None:
             raise errors.MissingCapability(
                 f"{self._driver.agent!r} has no exact action probabilities: pass a function "
@@ -334,6 +386,11 @@ class _LearningPolicy(_Policy):
     def learn(self, x: Any, a: Any, o: Any) -> None:
         """Update the belief: P(m | ·) ∝ P(o | m, x, a) P(m | ·)."""
         self._driver.learn(self._situation(x), a, o)
+
+    def add_arm(self, event: ArmChanged) -> None:
+        """Get the arm that the log has got, with its prior, unless the agent has it already."""
+        if event.arm not in self._driver.arms():
+            self._driver.add_arm(event.arm, event.prior)
 
     def _situation(self, x: Any) -> Any:
         """Return the situation for the driver; an agent without contexts ignores x."""
@@ -381,8 +438,12 @@ class _Pending:
 class _Evaluation:
     """Runs through a log once and collects the terms of all estimates."""
 
-    def __init__(self, other: _Policy, rewards: RewardFunction, replayer: Replayer | None) -> None:
+    def __init__(
+        self, other: _Policy, rewards: RewardFunction, replayer: Replayer | None, inactive: set[Any]
+    ) -> None:
         self._other, self._rewards, self._replayer = other, rewards, replayer
+        #: The arms that are paused or retired, and those that are added later.
+        self._inactive = inactive
         self._all_propensities = replayer is not None
         self._means = _Means()
         self._pending: dict[int, _Pending] = {}
@@ -399,6 +460,7 @@ class _Evaluation:
     def run(self, events: Sequence[Event], level: float) -> WhatIf:
         """Read the log once, and return the estimates with intervals of this level."""
         final = final_answers(events)
+        self._inactive.update(_added(events))
         for event in events:
             if isinstance(event, Decided):
                 self._take_decision(event)
@@ -407,6 +469,11 @@ class _Evaluation:
                 answer = final.get(event.seq, event)
                 if not isinstance(answer, Withdrawn):
                     self._take_observation(event, answer.o)
+            elif isinstance(event, ArmChanged):
+                self._take_arm(event)
+            elif isinstance(event, Aggregated):
+                self._other.learn(event.x, event.a, event.totals)
+                self._cache.clear()
             if self._replayer is not None:
                 self._replayer.take(event)
         if not self._weights:
@@ -443,13 +510,32 @@ class _Evaluation:
                 f"decision {d.seq} has no probability in the log: off-policy estimates need the "
                 "probability of every action taken"
             )
-        pi = self._cache.get(d.x, self._other.probabilities)
+        among = None if d.among is None else tuple(d.among)
+        is_eligible = (
+            None if among is None and not self._inactive else partial(self._may_use, among)
+        )
+        policy = partial(self._other.probabilities, is_eligible=is_eligible)
+        pi = self._cache.get(d.x, policy, among)
         w = pi.get(d.a, 0.0) / d.p
         if not math.isfinite(w):
             raise errors.DamagedLog(f"decision {d.seq} has the invalid probability {d.p}")
         expected = math.fsum(p * self._means.of(a) for a, p in pi.items())
         guesses = self._guesses(d, pi, w) if self._rewards.bounds is not None else None
         self._pending[d.seq] = _Pending(d, pi, w, expected, self._means.of(d.a), guesses)
+
+    def _may_use(self, among: tuple[Any, ...] | None, a: Any) -> bool:
+        """Return whether a decision among these actions may use a."""
+        return a not in self._inactive and (among is None or a in among)
+
+    def _take_arm(self, event: ArmChanged) -> None:
+        """Change the eligible arms."""
+        if event.change == "added":
+            self._other.add_arm(event)
+        if ARM_CHANGES[event.change] == "active":
+            self._inactive.discard(event.arm)
+        else:
+            self._inactive.add(event.arm)
+        self._cache.clear()
 
     def _guesses(self, d: Decided, pi: Probabilities, w: float) -> tuple[Guess, Guess, Guess]:
         """Return the guesses for inverse propensity, doubly robust and the policy of the log."""

@@ -23,9 +23,10 @@ from typing import Any, ClassVar, TypeAlias, cast
 import numpy as np
 
 from bayescontrol import kernels
-from bayescontrol._arrays import ArrayLike, FloatArray, IntArray
+from bayescontrol._arrays import ArrayLike, FloatArray
 from bayescontrol._mode_queries import has
 from bayescontrol._support.display import summary_html
+from bayescontrol._support.names import Choice
 from bayescontrol._support.saved import Array, Fixed, Part, damaged, declare
 from bayescontrol._support.temperature import Tempered
 from bayescontrol._support.values import format_text
@@ -635,5 +636,6 @@ class SharedLinearBelief(_ScoresBelief[SharedWeights]):
         if self._last is not None:
             self._last.arms, self._last.prices = self.arms, None
 
-    def _choose(self, eligible: IntArray, prices: FloatArray | None) -> None:
-        self._roster.choose(eligible, prices)  # the mode drawn last does not change
+    def _choose(self, choice: Choice | None) -> None:
+        self._choice = choice
+        self._roster.choose(choice)  # the mode drawn last does not change
