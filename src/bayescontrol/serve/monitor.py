@@ -270,14 +270,14 @@ class Monitor:
     def agent_state(self, agent: DurableAgent) -> JsonObject:
         """Return the numbers of one agent that the live page shows."""
         statistics, model = self._statistics_of(agent), agent.model.name
-
-        state = agent.ask(lambda rule: belief_state(agent, rule))
-        decisions, observations = decisions_and_answers(agent)
+        state, (decisions, observations), head = agent.ask(
+            lambda rule: (belief_state(agent, rule), decisions_and_answers(agent), agent.head)
+        )
         surprises = list(statistics.surprises)
         return {
             "name": agent.name, "model": f"{model} {agent.model.version}",
             "decisions": decisions, "observations": observations,
-            "pending": decisions - observations, "events": agent.head,
+            "pending": decisions - observations, "events": head,
             "rate_per_s": statistics.rate(time.monotonic()),
             "surprise_bits": sum(surprises) / len(surprises) if surprises else None,
             "regret": statistics.regret if agent.name in self._truths else None,
