@@ -40,10 +40,9 @@ from bayescontrol.serve.access import (
 )
 from bayescontrol.serve.agents import ServedAgents
 from bayescontrol.serve.backups import BackupPlan, Backups
-from bayescontrol.serve.connection import HttpConnection
+from bayescontrol.serve.connection import CannotListen as CannotListen
+from bayescontrol.serve.connection import HttpConnection, Listener, in_url, tls_context
 from bayescontrol.serve.http_errors import MEDIA_TYPE, error_response, http_wording, kind_of
-from bayescontrol.serve.listening import CannotListen as CannotListen
-from bayescontrol.serve.listening import Listener, in_url, tls_context
 from bayescontrol.serve.middleware import Answer, Middleware
 from bayescontrol.serve.monitor import add_file_gauges
 from bayescontrol.serve.routes import PAGES, ROUTES, answer_directly
