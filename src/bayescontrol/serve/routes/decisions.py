@@ -20,16 +20,7 @@ from bayescontrol.serve.agents import ServedAgents
 from bayescontrol.serve.http_errors import ProblemDetails, http_wording, kind_of, problem_of
 from bayescontrol.serve.middleware import LARGE, require_valid_json
 from bayescontrol.serve.request_queue import ServedAgent
-from bayescontrol.serve.routes.parameters import (
-    AGENT,
-    QUERIES,
-    WRITES,
-    Agent,
-    Id,
-    Key,
-    decode,
-    decoder,
-)
+from bayescontrol.serve.routes.parameters import AGENT, QUERIES, WRITES, Agent, Id, Key, decode
 
 E = TypeVar("E")
 R = TypeVar("R")
@@ -164,10 +155,10 @@ _AGENTS: Final = "/v1/agents/"
 #: The routes that need no Litestar: the function, the decoder of the body, and the most colons of a
 #: body in which no key can occur twice, because it requires these keys.
 _DIRECT: Final[Mapping[str, tuple[Callable[..., Awaitable[object]], Decoder[Any], int]]] = {
-    "act": (act.fn, decoder(bodies.ActBody | None), 1),
-    "observe": (observe.fn, decoder(bodies.ObserveBody), 2),
-    "act/batch": (act_batch.fn, decoder(bodies.ActBatch), 1),
-    "observe/batch": (observe_batch.fn, decoder(bodies.ObserveBatch), 1),
+    "act": (act.fn, Decoder(bodies.ActBody | None), 1),
+    "observe": (observe.fn, Decoder(bodies.ObserveBody), 2),
+    "act/batch": (act_batch.fn, Decoder(bodies.ActBatch), 1),
+    "observe/batch": (observe_batch.fn, Decoder(bodies.ObserveBatch), 1),
 }
 _KEY_HEADER: Final = b"idempotency-key"
 
