@@ -15,7 +15,7 @@ from tests.serve.raw import memory
 from bayescontrol import BernoulliBandit
 from bayescontrol.serve import Client, InvalidAddress, Limits, Tokens, Unavailable
 from bayescontrol.serve.access import PublicBind
-from bayescontrol.serve.listening import CannotListen, InvalidCertificate
+from bayescontrol.serve.connection import CannotListen, InvalidCertificate
 
 TOKEN = "a-token-that-nobody-guesses"
 needs_openssl = pytest.mark.skipif(not shutil.which("openssl"), reason="openssl makes the files")

@@ -420,7 +420,7 @@ class DurableAgent(AbstractContextManager["DurableAgent"]):
         return events.read_events(self._log, start, stop)
 
     def counts(self) -> dict[str, int]:
-        """Return how many events of each kind the log has so far.
+        """Return how many events of each kind the log has, up to those that the belief includes.
 
         >>> from bayescontrol import BernoulliBandit
         >>> from bayescontrol.durable import open_agent
@@ -429,8 +429,8 @@ class DurableAgent(AbstractContextManager["DurableAgent"]):
         ...     shop.counts()
         {'created': 1, 'decided': 2, 'observed': 1}
         """
-        self._require_open()
-        return self._counter.counts()
+        with self._reading() as fold:
+            return self._counter.counts(fold.seq)
 
     def decisions(
         self, start: int = 1, stop: int | None = None

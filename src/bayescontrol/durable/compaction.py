@@ -50,10 +50,10 @@ class EventCounter:
         self._log, self._lock = log, threading.Lock()
         self._counts, self._counted, self._sealed = Counter[str](), 0, 0
 
-    def counts(self) -> dict[str, int]:
-        """Return how many events of each kind the log has so far."""
+    def counts(self, seq: int) -> dict[str, int]:
+        """Return how many events of each kind the log has up to event `seq`, or a later one."""
         with self._lock:
-            head, sealed = max(self._log.head(), self._counted), self._log.sealed
+            head, sealed = max(seq, self._counted), self._log.sealed
             if sealed != self._sealed:
                 self._counts, self._counted, self._sealed = Counter(), 0, sealed
             self._counts.update(count_events(self._log, self._counted + 1, head))

@@ -9,7 +9,7 @@ import asyncio
 import logging
 import math
 import time
-from collections.abc import Mapping
+from collections.abc import Coroutine, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
 from typing import TYPE_CHECKING, Any, Final
@@ -114,7 +114,7 @@ class ServedAgents:
         raise UnknownAgent(f"the store has no agent {name!r}")
 
     async def create(
-        self, name: str, model: str, settings: Mapping[str, Any], seed: int | None
+        self, name: str, model: str, settings: Mapping[str, object], seed: int | None
     ) -> tuple[ServedAgent, bool]:
         """Create or open an agent. Returns it and whether it is new.
 
@@ -276,10 +276,14 @@ class ServedAgents:
 
     # -- starting and stopping -------------------------------------------------------------------
 
-    async def start(self) -> None:
-        """Start answering requests, and open the agents in the background."""
+    async def start(self, *work: Coroutine[Any, Any, None]) -> None:
+        """Start answering requests, and open the agents in the background, where `work` runs too.
+
+        `close` cancels the work.
+        """
         self.opened = asyncio.create_task(self._open_in_background())
-        self._tasks = [self.opened, asyncio.create_task(self.monitor.run(self.open))]
+        work = (self.monitor.run(self.open), *work)
+        self._tasks = [self.opened, *map(asyncio.create_task, work)]
 
     async def _open_in_background(self) -> None:
         """Open every agent, log those that fail, then declare the server ready."""

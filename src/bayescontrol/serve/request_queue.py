@@ -126,7 +126,9 @@ class Commits:
         if of_store or written:
             self._on_write(of_store[0] if of_store else None)
 
-    def _notify(self, method: Callable[..., None], batches: Mapping[DurableAgent, Any]) -> None:
+    def _notify(
+        self, method: Callable[..., None], batches: Mapping[DurableAgent, Sequence[Request]]
+    ) -> None:
         """Call a method of the monitor; log its errors, which must not fail the requests."""
         for agent, batch in batches.items():
             try:
@@ -181,10 +183,10 @@ class ServedAgent:
         self._idle.set()
         self._closing = False
         self._replays = 0
-        self._probabilities: dict[str, Mapping[Any, float]] = {}  # by number of the decision
+        self._probabilities: dict[str, Mapping[object, float]] = {}  # by number of the decision
 
     async def act(
-        self, x: Any, key: str | None, among: Sequence[Any] | None = None,
+        self, x: object, key: str | None, among: Sequence[object] | None = None,
         session: str | None = None,
     ) -> Decision:  # fmt: skip
         """See `DurableAgent.act`.
@@ -205,7 +207,7 @@ class ServedAgent:
                 del self._probabilities[next(iter(self._probabilities))]
         return replace(decision, probabilities=probabilities)
 
-    async def observe(self, id: str, o: Any, cost: float | None = None) -> bool:
+    async def observe(self, id: str, o: object, cost: float | None = None) -> bool:
         """See `DurableAgent.observe`; `id` is the id over HTTP."""
         return bool(await self.handle(Observe(self.number(id), o, cost)))
 
@@ -230,10 +232,10 @@ class ServedAgent:
         finally:
             self._replays -= 1
 
-    async def probabilities(self, x: Any) -> Mapping[Any, float] | None:
+    async def probabilities(self, x: object) -> Mapping[object, float] | None:
         """See `DurableAgent.probabilities`."""
 
-        def query(agent: DurableAgent) -> Mapping[Any, float] | None:
+        def query(agent: DurableAgent) -> Mapping[object, float] | None:
             try:
                 return agent.probabilities(x)
             except Exception as error:
