@@ -59,7 +59,7 @@ _decode_problem: Final = msgspec.json.Decoder(http_errors.ProblemDetails).decode
 
 
 class InvalidAddress(BayesControlError, ValueError):
-    """The URL is not the address of a server."""
+    """The URL is not the address of a server, or the server there cannot prove who it is."""
 
 
 class _Reply(NamedTuple):
@@ -114,12 +114,13 @@ class Client(AbstractContextManager["Client"]):
         self, url: str, token: str | None = None, *, timeout: float | None = None,
         ca: str | Path | None = None,
     ) -> None:  # fmt: skip
-        found = _ADDRESS.fullmatch(url) if isinstance(url, str) else None
+        given: Any = url
+        found = _ADDRESS.fullmatch(given) if isinstance(given, str) else None
         if found is None or int(found["port"] or 0) > MAX_PORT:
             raise InvalidAddress(
                 f"url={url!r} is invalid: write http://host:port, https://host or unix:///path"
             )
-        host, port = found["host"], found["port"] and int(found["port"])
+        host, port = found["host"], int(found["port"]) if found["port"] else None
         self._base = (found["base"] or "").rstrip("/")
         self._connect: Callable[..., http.client.HTTPConnection]
         if found["path"]:
@@ -274,7 +275,14 @@ class Client(AbstractContextManager["Client"]):
             connection.sock.settimeout(timeout)
         path = self._base + request.path
         with close_on_error(connection):
-            connection.request(request.method, path, request.body, request.headers)
+            try:
+                connection.request(request.method, path, request.body, request.headers)
+            except ssl.SSLCertVerificationError as error:  # repeating the request would not help
+                raise InvalidAddress(
+                    f"{self.url}: the certificate of the server is invalid "
+                    f"({error.verify_message}): give ca=FILE with the certificate to trust, and "
+                    "the host name that it contains"
+                ) from error
             return connection.getresponse()
 
     def close(self) -> None:
