@@ -435,7 +435,7 @@ class DurableAgent(AbstractContextManager["DurableAgent"]):
         return events.read_events(self._log, start, stop)
 
     def counts(self) -> dict[str, int]:
-        """Return how many events of each kind the log has so far.
+        """Return how many events of each kind the log has so far; inside `ask`, at its event.
 
         >>> from bayescontrol import BernoulliBandit
         >>> from bayescontrol.durable import open_agent
@@ -444,9 +444,10 @@ class DurableAgent(AbstractContextManager["DurableAgent"]):
         ...     shop.counts()
         {'created': 1, 'decided': 2, 'observed': 1}
         """
-        self._require_open()
+        with self._reading() as fold:
+            seq = fold.seq
         with self._counting:  # only new events are counted
-            head, sealed = max(self._log.head(), self._counted), self._log.sealed
+            head, sealed = max(seq, self._counted), self._log.sealed
             if sealed != self._counted_sealed:
                 self._counted, self._counted_sealed, self._counts = 0, sealed, Counter()
             self._counts.update(count_events(self._log, self._counted + 1, head))

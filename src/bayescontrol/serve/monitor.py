@@ -271,13 +271,17 @@ class Monitor:
         """Return the numbers of one agent that the live page shows."""
         statistics, model = self._statistics_of(agent), agent.model.name
 
-        state = agent.ask(lambda rule: belief_state(agent, rule))
-        decisions, observations = decisions_and_answers(agent)
+        def read(rule: Any) -> tuple[int, tuple[int, int], dict[str, Any]]:
+            """Read everything at one event of the log."""
+            return agent.head, decisions_and_answers(agent), belief_state(agent, rule)
+
+        agent.counts()  # the first time long: not while commits wait for `ask`
+        head, (decisions, observations), state = agent.ask(read)
         surprises = list(statistics.surprises)
         return {
             "name": agent.name, "model": f"{model} {agent.model.version}",
             "decisions": decisions, "observations": observations,
-            "pending": decisions - observations, "events": agent.head,
+            "pending": decisions - observations, "events": head,
             "rate_per_s": statistics.rate(time.monotonic()),
             "surprise_bits": sum(surprises) / len(surprises) if surprises else None,
             "regret": statistics.regret if agent.name in self._truths else None,
