@@ -246,7 +246,9 @@ class Monitor:
         """Return what is remembered about an agent; nothing is at first."""
         found = self._statistics.get(agent.name)
         if found is None:
-            found = self._statistics.setdefault(agent.name, _Statistics(agent_tag(agent.created)))
+            found = self._statistics.setdefault(
+                agent.name, _Statistics(agent_tag(agent.name, agent.created))
+            )
         return found
 
     # -- events ----------------------------------------------------------------------------------

@@ -173,7 +173,7 @@ class ServedAgent:
         #: The fields of its situations, if they have names.
         self.schema = schema
         #: The tag of the agent in the ids of its decisions, see `serve.values`.
-        self.tag = agent_tag(agent.created)
+        self.tag = agent_tag(agent.name, agent.created)
         self._waiting: deque[_Waiting] = deque()
         #: How many requests wait for the next commit.
         self.waiting = 0
