@@ -59,7 +59,7 @@ _decode_problem: Final = msgspec.json.Decoder(http_errors.ProblemDetails).decode
 
 
 class InvalidAddress(BayesControlError, ValueError):
-    """The URL is not the address of a server."""
+    """The URL is not the address of a server, or the server there cannot prove who it is."""
 
 
 class _Reply(NamedTuple):
@@ -275,7 +275,14 @@ class Client(AbstractContextManager["Client"]):
             connection.sock.settimeout(timeout)
         path = self._base + request.path
         with close_on_error(connection):
-            connection.request(request.method, path, request.body, request.headers)
+            try:
+                connection.request(request.method, path, request.body, request.headers)
+            except ssl.SSLCertVerificationError as error:  # repeating the request would not help
+                raise InvalidAddress(
+                    f"{self.url}: the certificate of the server is invalid "
+                    f"({error.verify_message}): give ca=FILE with the certificate to trust, and "
+                    "the host name that it contains"
+                ) from error
             return connection.getresponse()
 
     def close(self) -> None:

@@ -246,7 +246,9 @@ class Monitor:
         """Return what is remembered about an agent; nothing is at first."""
         found = self._statistics.get(agent.name)
         if found is None:
-            found = self._statistics.setdefault(agent.name, _Statistics(agent_tag(agent.created)))
+            found = self._statistics.setdefault(
+                agent.name, _Statistics(agent_tag(agent.name, agent.created))
+            )
         return found
 
     # -- events ----------------------------------------------------------------------------------
@@ -270,6 +272,7 @@ class Monitor:
     def agent_state(self, agent: DurableAgent) -> JsonObject:
         """Return the numbers of one agent that the live page shows."""
         statistics, model = self._statistics_of(agent), agent.model.name
+        agent.counts()  # the first time long: not while commits wait for `ask`
         state, (decisions, observations), head = agent.ask(
             lambda rule: (belief_state(agent, rule), decisions_and_answers(agent), agent.head)
         )

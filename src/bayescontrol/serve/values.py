@@ -10,7 +10,8 @@ if a field of the context has the name of a tag, so that every answer has one me
 
 In the library the id of a decision is the number alone. Over HTTP, observations come from other
 programs, which may mix up agents, so an id is refused by every other agent. The tag is a digest of
-the first event of the log. A copy of the log, also under another name, has the same ids.
+the agent's name and of the first event of the log. A restored agent has the same ids; a copy under
+another name has others.
 """
 
 import re
@@ -106,14 +107,16 @@ def read_situation(plain: object) -> Any:
 # -- ids of decisions ------------------------------------------------------------------------------
 
 
-def agent_tag(created: Created) -> str:
-    """Return the tag of the agent whose log has this first event.
+def agent_tag(name: str, created: Created) -> str:
+    """Return the tag of the agent of this name whose log has this first event.
 
     >>> fields = dict(seq=1, format=1, model="coin", version=3, settings={}, time=0.0)
-    >>> agent_tag(Created(seed=7, **fields)) == agent_tag(Created(seed=8, **fields))
-    False
+    >>> first, other = Created(seed=7, **fields), Created(seed=8, **fields)
+    >>> len({agent_tag("shop", first), agent_tag("shop", other), agent_tag("copy", first)})
+    3
     """
-    digest = blake2b(encode_row(created).payload, digest_size=8).digest()
+    content = name.encode() + b"\0" + encode_row(created).payload
+    digest = blake2b(content, digest_size=8).digest()
     return b32encode(digest)[:_LENGTH].decode().lower()
 
 
