@@ -204,7 +204,7 @@ class LogitNormalBelief(ChoosesAmong, ParticleBelief):
     0
     """
 
-    format_name: ClassVar[str] = "ParticleBelief"
+    format_name: ClassVar[str] = "LogitNormalBelief"
 
     @property
     def labels(self) -> Names:
