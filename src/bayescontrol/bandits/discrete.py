@@ -34,8 +34,7 @@ from bayescontrol.bandits.learned import Learned, with_prior
 from bayescontrol.bandits.roster import Arms
 from bayescontrol.beliefs.totals import checked_totals
 from bayescontrol.errors import InvalidPrior, InvalidTable
-from bayescontrol.kernels.families import number
-from bayescontrol.kernels.posteriors import BETA
+from bayescontrol.kernels.families import BETA, number
 from bayescontrol.protocols import Totals
 from bayescontrol.seeding import Stream
 

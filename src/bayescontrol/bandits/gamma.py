@@ -19,8 +19,7 @@ from bayescontrol.bandits.bandit import Bandit
 from bayescontrol.bandits.learned import Learned, with_prior
 from bayescontrol.bandits.roster import Arms
 from bayescontrol.beliefs.totals import checked_totals
-from bayescontrol.kernels.families import number
-from bayescontrol.kernels.posteriors import GAMMA, INVERSE_GAMMA
+from bayescontrol.kernels.families import GAMMA, INVERSE_GAMMA, number
 from bayescontrol.protocols import Totals
 from bayescontrol.seeding import Stream
 

@@ -17,8 +17,7 @@ from bayescontrol.bandits import family
 from bayescontrol.bandits.bandit import Bandit
 from bayescontrol.bandits.roster import Arms
 from bayescontrol.beliefs.totals import checked_totals
-from bayescontrol.kernels.families import number
-from bayescontrol.kernels.posteriors import BETA
+from bayescontrol.kernels.families import BETA, number
 from bayescontrol.protocols import Totals
 from bayescontrol.seeding import Stream
 

@@ -325,21 +325,25 @@ class DurableAgent(AbstractContextManager["DurableAgent"]):
             fold.take(history, self._decisions, amendments=amendments)
         self._fold = fold
 
-    def _fold_again(self, pending: Mapping[int, events.Amendment], last: int) -> Fold:
-        """Fold the log with amendments, also with pending ones, of which `last` is the last.
+    def _fold_again(self, pending: Mapping[int, events.Amendment], stop: int) -> Fold:
+        """Fold the log up to event `stop` with amendments, also with pending ones.
 
-        Start from an earlier fold, or from a snapshot, without the amended observations.
+        Start from an earlier fold, or from a snapshot, without the amended observations. Other
+        processes may have appended events after `stop`: `_catch_up` has not noted them yet.
         """
-        stop = self._log.head()
         new = read_amendments(self._log, self.head + 1, stop)
         first, decisions = min((*pending, *new.final)), Decisions(self._log)
         fold = self._earlier.before(first)
         if fold is None or fold.seq < self._log.sealed:
             snapshots, driver = self._log.snapshots(first - 1), self.model.driver()
             fold = load_first_valid(self._log, snapshots, driver, self.created, decisions, stop)
-        amendments = read_amendments(self._log, fold.seq + 1, stop).with_pending(pending, last)
+        amendments = read_amendments(self._log, fold.seq + 1, stop).with_pending(pending)
         history = events.read_events(self._log, fold.seq + 1, stop)
         self._on_the_way = fold.take_retaining(history, decisions, amendments)
+        if fold.seq < stop:
+            raise errors.StoreBusy(
+                f"log {self.name!r} was compacted while it was read: repeat the call"
+            )
         return fold
 
     def _replace_earlier(self, first: int) -> None:

@@ -99,9 +99,10 @@ class Amendments(NamedTuple):
         """Whether an answer up to event `seq` is amended."""
         return any(first <= seq for first in self.final)
 
-    def with_pending(self, pending: Mapping[int, events.Amendment], last: int) -> "Amendments":
-        """Return these and pending amendments, of which `last` is the largest number."""
-        return Amendments({**self.final, **pending}, last if pending else self.last)
+    def with_pending(self, pending: Mapping[int, events.Amendment]) -> "Amendments":
+        """Return these and pending amendments."""
+        last = max((e.seq for e in pending.values()), default=0)
+        return Amendments({**self.final, **pending}, max(self.last, last))
 
 
 NO_AMENDMENTS: Final = Amendments({}, 0)
@@ -341,7 +342,7 @@ class Decisions:
         if self._log is not None:
             history = events.read_events(self._log, after + 1, stop)
             earlier = read_amendments(self._log, after + 1, stop)
-            amendments = earlier.with_pending(amendments.final, amendments.last)
+            amendments = earlier.with_pending(amendments.final)
         steps = list[Step]()
         for event in history:
             if isinstance(event, events.Observed) and after < event.seq <= stop:

@@ -47,8 +47,8 @@ class Turn:
     """Computes the rows of a batch of requests; changes nothing but the requests.
 
     `compute` sets the errors of the requests. `grant` sets their results: call it when the rows
-    are on disk. `fold_again(amendments, last)` returns the fold of the log with amendments that
-    are not in it yet, of which `last` is the largest number.
+    are on disk. `fold_again(amendments, stop)` returns the fold of the log up to event `stop`
+    with amendments that are not in it yet.
     """
 
     def __init__(self, name: str, fold: Fold, decisions: Decisions, fold_again: _FoldAgain) -> None:
@@ -89,7 +89,12 @@ class Turn:
                 r for r in batch if not (isinstance(r, amends) and self._try(r, self._amend, r))
             ]
             if self.amendments and not isolate:
-                self._try(Request(), self._refold, self.amendments)
+                try:
+                    self._refold(self.amendments)
+                except errors.StoreFailed:
+                    raise
+                except Exception as error:
+                    raise _Rejected from error
             batch.sort(key=lambda request: _ORDER.get(type(request), _LAST))
         for request in batch:
             if not isinstance(request, requests.Settle):
@@ -321,10 +326,8 @@ class Turn:
 
     def _refold(self, amendments: Mapping[int, events.Amendment]) -> None:
         """Fold the log again with the amendments so far."""
-        self._agent_works = True
-        last = self._before.seq + len(self.rows)
-        self.fold = self._fold_again(amendments, last)
-        self.fold.seq = last
+        self.fold = self._fold_again(amendments, self._before.seq)
+        self.fold.seq += len(self.rows)
 
     # -- changes of the terms --------------------------------------------------------------------
 
