@@ -32,6 +32,7 @@ from rich.console import Console
 from rich.table import Table
 
 from bayescontrol import BernoulliBandit
+from bayescontrol.durable import Decision
 from bayescontrol.serve import Client
 
 __all__ = ["DURABLE", "LOOSE", "Load", "Serving", "in_turn", "load", "request_times", "server"]
@@ -242,7 +243,9 @@ def batches(folder: Path, size: int, rounds: int) -> dict[str, list[float]]:
         def in_batches() -> None:
             for _ in range(10):
                 decisions = shop.act_batch([{}] * size)
-                shop.observe_batch([{"id": d.id, "o": 1} for d in decisions])
+                shop.observe_batch(
+                    [{"id": d.id, "o": 1} for d in decisions if isinstance(d, Decision)]
+                )
 
         for _ in range(rounds):
             for name, work, count in (

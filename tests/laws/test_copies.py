@@ -24,7 +24,7 @@ from bayescontrol import BernoulliBandit, GaussianBandit, LinearBandit, NaiveMix
 from bayescontrol._arrays import Arrays, FloatArray
 from bayescontrol._support.saved import Fixed, FixedPart, Part, Parts, Plain, Saved, plan_of
 from bayescontrol.alarms import Alarm, Guarded, KrichevskyTrofimov, RestartedAlarm
-from bayescontrol.bandits import SharedLinearBandit
+from bayescontrol.bandits import LogitNormalBandit, SharedLinearBandit
 from bayescontrol.bank import Bank, Bumpless, PlantMode, Supervisor
 from bayescontrol.baselines import (
     KLUCB,
@@ -291,6 +291,9 @@ EXAMPLES: dict[str, Example] = {
     "self-tuning": Example(SelfTuning, scalar),
     "fixed experts": Example(lambda: FixedExperts([raise_it], 1.0), scalar),
     "particles": Example(lambda: ParticleBelief(draw, log_likelihoods, sign, 50), scalar),
+    "correlated arms": on_levers(
+        lambda: LogitNormalBandit([0.0, 1.0], [[1.0, 0.5], [0.5, 1.0]], particles=50).belief()
+    ),
     "resample-move": Example(
         lambda: ResampleMoveBelief(draw, log_prior, log_likelihoods, sign, 50), scalar
     ),

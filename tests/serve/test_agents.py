@@ -16,15 +16,18 @@ from bayescontrol.durable import DurableAgent, open_agent, open_store
 from bayescontrol.durable.stores.committer import Request
 from bayescontrol.errors import DiskFull, StoreFailed
 from bayescontrol.serve import Client
-from bayescontrol.serve.agents import Commits, Pools, ServedAgent, ServedAgents
+from bayescontrol.serve.agents import ServedAgents
 from bayescontrol.serve.http_errors import Refused
+from bayescontrol.serve.monitor import Metrics, Monitor
+from bayescontrol.serve.request_queue import Commits, Pools, ServedAgent
 from bayescontrol.serve.values import encode_id
 
 
-class FakeMonitor:
+class RecordingMonitor(Monitor):
     """Records the sizes of commits; raises `error`, if given."""
 
     def __init__(self, error: Exception | None = None) -> None:
+        super().__init__(Metrics())
         self.sizes: list[int] = []
         self.error = error
 
@@ -39,7 +42,7 @@ class FakeMonitor:
 
 
 def with_agent(visit: Any, monitor: Any = None) -> Any:
-    monitor = FakeMonitor() if monitor is None else monitor
+    monitor = RecordingMonitor() if monitor is None else monitor
 
     async def run() -> Any:
         agent = open_agent("sqlite:///:memory:", "shop", BernoulliBandit(2), seed=1)
@@ -54,7 +57,7 @@ def with_agent(visit: Any, monitor: Any = None) -> Any:
 
 
 def test_concurrent_requests_share_a_commit() -> None:
-    monitor = FakeMonitor()
+    monitor = RecordingMonitor()
 
     async def visit(served: ServedAgent) -> list[str]:
         return [d.id for d in await asyncio.gather(*(served.act(None, None) for _ in range(64)))]
@@ -99,7 +102,7 @@ def test_an_error_of_the_monitor_does_not_fail_requests() -> None:
         decision = await served.act(None, None)
         return await served.observe(encode_id(served.tag, decision.id), 1)
 
-    assert with_agent(visit, FakeMonitor(RuntimeError("blind"))) is True
+    assert with_agent(visit, RecordingMonitor(RuntimeError("blind"))) is True
 
 
 def test_a_closing_agent_accepts_no_more_requests() -> None:
@@ -117,7 +120,7 @@ def test_a_closing_agent_accepts_no_more_requests() -> None:
 
 
 def test_requests_beyond_the_limit_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bayescontrol.serve.agents._MAX_WAITING", 5)
+    monkeypatch.setattr("bayescontrol.serve.request_queue._MAX_WAITING", 5)
 
     async def visit(served: ServedAgent) -> list[Any]:
         requests = (served.act(None, None) for _ in range(8))
@@ -162,7 +165,7 @@ def test_replaying_a_long_log_does_not_delay_other_requests(
         return explain(agent, id)
 
     monkeypatch.setattr(DurableAgent, "explain", slow_explain)
-    monkeypatch.setattr("bayescontrol.serve.agents._MAX_CACHED", 0)
+    monkeypatch.setattr("bayescontrol.serve.request_queue._MAX_CACHED", 0)
     with memory() as server, Client(server.url) as client:
         shop = client.create("shop", BernoulliBandit(2))
         decision = shop.act(key="visit-81")

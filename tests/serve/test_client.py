@@ -12,6 +12,7 @@ from tests.serve.raw import memory, number
 
 from bayescontrol import BernoulliBandit, LinearBandit, errors
 from bayescontrol.durable import open_agent
+from bayescontrol.mdp import GibbsMDP
 from bayescontrol.serve import Client
 from bayescontrol.serve.http_errors import Refused, Unavailable, UnknownAgent
 from bayescontrol.serve.server import Server
@@ -203,3 +204,21 @@ def test_a_server_that_is_down_is_unavailable_after_five_seconds_and_not_ready(
     assert 3.0 < clock.now <= 5.0  # the last pause, of up to two seconds, is not started
     with pytest.raises(Unavailable):
         next(client.agent("shop").log())
+
+
+def test_the_client_raises_errors_of_compacted_decisions_and_of_missing_capabilities(
+    tmp_path: Path,
+) -> None:
+    store, bandit = f"sqlite:///{tmp_path}/shop.db", BernoulliBandit(["red", "blue"])
+    with open_agent(store, "shop", bandit, seed=1) as agent:
+        agent.observe(agent.act(), 1)
+        agent.compact(3)
+    with Server(store, port=0) as server, Client(server.url) as client:
+        shop = client.agent("shop")
+        id = shop.act().id.replace("-4", "-2")
+        for call in (lambda: shop.explain(id), lambda: shop.observe(id, 0)):
+            with pytest.raises(errors.CompactedDecision, match=r"\d{4}-\d\d-\d\d"):
+                call()
+        walker = client.create("walker", GibbsMDP(["left", "right"], start="home"), seed=1)
+        with pytest.raises(errors.MissingCapability):
+            walker.arms()

@@ -18,8 +18,8 @@ from tests.limits import TIMEOUT
 from tests.serve.raw import ask
 
 from bayescontrol import BernoulliBandit
-from bayescontrol.cli import server_options
-from bayescontrol.cli.serve import serve
+from bayescontrol.cli.serve import OPTIONS
+from bayescontrol.cli.server_options import STORE, STORE_FILE
 from bayescontrol.serve import Client
 from bayescontrol.serve.backups import BackupPlan
 from bayescontrol.serve.middleware import PUBLIC
@@ -28,7 +28,7 @@ from bayescontrol.serve.server import Server
 ROOT = Path(__file__).parents[2]
 DEPLOY = ROOT / "deploy"
 TOKEN = "a-token-that-nobody-guesses"
-VARIABLES = {str(param.envvar) for param in server_options.keys(serve).values()}
+VARIABLES = {option.variable for option in (STORE, STORE_FILE, *OPTIONS)}
 
 
 def dockerfile() -> list[tuple[str, str]]:

@@ -7,15 +7,16 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
-import click
 import pytest
 from click.testing import CliRunner
 from tests.limits import TIMEOUT
 from tests.serve.process import served
 from tests.serve.raw import ask
 
-from bayescontrol.cli import server_options
-from bayescontrol.cli.serve import serve
+from bayescontrol.cli.main import main
+from bayescontrol.cli.serve import OPTIONS, serve
+from bayescontrol.cli.server_options import STORE as STORE_OPTION
+from bayescontrol.cli.server_options import STORE_FILE
 from bayescontrol.serve import Limits
 
 SECRET = "pw-nobody-may-see"
@@ -87,6 +88,18 @@ def test_the_store_of_the_source_that_comes_first_is_served() -> None:
     assert "give one of" in both.output
 
 
+@pytest.mark.parametrize(
+    "line",
+    [["serve", STORE], ["verify", STORE], ["demo", "--store", STORE], ["store", "list", STORE],
+     ["store", "delete", STORE, "shop"], ["store", "restore", "file.db", STORE]],
+)  # fmt: skip
+def test_a_password_on_the_command_line_is_refused(line: list[str]) -> None:
+    result = CliRunner().invoke(main, line)
+    assert result.exit_code == 2
+    assert "STORE contains a password" in result.output
+    assert SECRET not in result.output
+
+
 def test_no_secret_is_shown() -> None:
     token = f"{SECRET}-{SECRET}"
     found = shown(BAYESCONTROL_STORE=STORE, BAYESCONTROL_TOKEN=token)
@@ -113,17 +126,17 @@ def test_a_file_with_a_password_that_others_can_read_is_reported() -> None:
         ("show-config = true", "unknown key 'show-config'"),
         ('config = "other.toml"', "unknown key 'config'"),
         ("port = ", "cannot read the configuration bc.toml: Invalid value"),
-        ("port = 80.5", "the value of 'port' is invalid: give an integer"),
+        ("port = 80.5", "the value of 'port' is invalid: Expected `int`"),
         ("port = true", "the value of 'port' is invalid"),
-        ("idle = true", "the value of 'idle' is invalid: give a number"),
-        ('warm-up = "no"', "give true or false"),
-        ("host = 1", "give a string"),
-        ('allow-host = "a"', "give a list, each item a string"),
-        ("allow-host = [1]", "give a list, each item a string"),
+        ("idle = true", "the value of 'idle' is invalid: Expected `float`"),
+        ('warm-up = "no"', "Expected `bool`"),
+        ("host = 1", "Expected `str`"),
+        ('allow-host = "a"', "Expected `array`"),
+        ("allow-host = [1]", "Expected `str`, got `int` - at `$[0]`"),
         (f'store = ["{SECRET}"]', "the value of 'store' is invalid"),
         ("port = 99999", "99999"),
         ("deadline = 0", "must be positive"),
-        ('unix-socket-mode = "rw"', "600"),
+        ('unix-socket-mode = "rw"', "Invalid enum value"),
         ('tls-cert = "cert.pem"', "give both --tls-cert and --tls-key"),
         ("backup-every = 60", "need --backup-folder"),
     ],
@@ -154,11 +167,10 @@ def test_a_server_runs_with_its_configuration_file() -> None:
 def test_the_page_lists_every_option() -> None:
     """The table of docs/deploy.md: option, variable, key and default."""
     rows = []
-    for key, param in server_options.keys(serve).items():
-        flag = f"`--{key}`" if isinstance(param, click.Option) else "argument `STORE`"
-        has_default = isinstance(param.default, bool | int | float | str)
-        default = json.dumps(param.default) if has_default else ""
-        rows.append(f"| {flag} | `{param.envvar}` | `{key}` | {default} |")
+    for option in (STORE_OPTION, STORE_FILE, *OPTIONS):
+        flag = "argument `STORE`" if option is STORE_OPTION else f"`--{option.name}`"
+        default = "" if option.default is None else json.dumps(option.default)
+        rows.append(f"| {flag} | `{option.variable}` | `{option.name}` | {default} |")
     table = PAGE.read_text("utf-8").partition("<!-- options, checked -->\n")[2]
     table = table.partition("\n<!-- end -->")[0]
     assert table.splitlines()[2:] == rows, "\n".join(rows)

@@ -5,9 +5,10 @@
 Names are the numbers 0 … n-1 by default, or any hashable values.
 """
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence, Set
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence, Set
+from contextlib import contextmanager
 from numbers import Real
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -19,6 +20,9 @@ from bayescontrol.errors import InvalidTable, UnknownAction, UnknownArm, Unknown
 What: TypeAlias = Literal["arm", "state", "action"]
 #: Larger prices would outweigh the draws that stand for means of which nothing is known.
 LARGEST_PRICE: Final = 1e150
+#: The names of the eligible arms; None: all active ones. Prices by arm, 0 for an arm without one.
+Among: TypeAlias = Sequence[Hashable] | None
+Prices: TypeAlias = Mapping[Hashable, Any] | None
 #: The errors for an invalid list of names, and for an unknown name.
 _ERRORS: dict[What, tuple[type[Exception], type[Exception]]] = {
     "arm": (UnknownArm, UnknownArm),
@@ -116,9 +120,7 @@ def eligible_places(names: Names, active: IntArray, among: Any) -> IntArray:
     return np.array(places)
 
 
-def prices_of(
-    names: Names, eligible: IntArray, prices: Mapping[Any, Any] | None
-) -> FloatArray | None:
+def prices_of(names: Names, eligible: IntArray, prices: Prices) -> FloatArray | None:
     """Return the price at each eligible place, by default 0; None if all are equal.
 
     Only differences matter: they are relative to the lowest price, so that common prices, however
@@ -138,3 +140,46 @@ def prices_of(
         by_place[names.place(name)] = price
     costs = by_place[eligible]
     return None if (costs == costs[0]).all() else costs - costs.min()
+
+
+class Choice(NamedTuple):
+    """The eligible places in a block of `choosing`, and their prices; None if all are equal."""
+
+    places: IntArray
+    prices: FloatArray | None
+
+
+class ChoosesAmong:
+    """Base of beliefs whose modes can choose among some of their arms, see `protocols.Choosing`."""
+
+    labels: Any
+    #: What the modes choose among; None outside of blocks.
+    _choice: Choice | None = None
+
+    def _active_places(self) -> IntArray:
+        """Return the places of the arms that can be eligible: by default of all."""
+        return np.arange(len(self.labels))
+
+    def _choose(self, choice: Choice | None) -> None:
+        """Choose among these arms only, or again among all active ones."""
+        self._choice = choice
+
+    @contextmanager
+    def choosing(self, among: Among = None, prices: Prices = None) -> Iterator[None]:
+        """In the block, choose among these arms only, and maximise the mean minus the price.
+
+        Each mode pulls the best of the eligible arms; P(a | past) is that of such modes. Prices are
+        in units of reward, 0 for an arm without one. Learning is the same as outside.
+
+        >>> from bayescontrol import BernoulliBandit
+        >>> belief = BernoulliBandit(["red", "blue", "green"]).belief()
+        >>> with belief.choosing(among=["red", "blue"], prices={"blue": 0.5}):
+        ...     {a: round(p, 12) for a, p in belief.action_probabilities().items()}
+        {'red': 0.875, 'blue': 0.125}
+        """
+        before, places = self._choice, eligible_places(self.labels, self._active_places(), among)
+        self._choose(Choice(places, prices_of(self.labels, places, prices)))
+        try:
+            yield
+        finally:
+            self._choose(before)

@@ -19,7 +19,7 @@ from bayescontrol import kernels
 from bayescontrol._arrays import ArrayLike, FloatArray, IntArray
 from bayescontrol._mode_queries import has
 from bayescontrol._support.display import summary_html
-from bayescontrol._support.names import Names
+from bayescontrol._support.names import Choice, Names
 from bayescontrol._support.saved import Array, Copied, Fixed, damaged, declare
 from bayescontrol._support.temperature import Tempered
 from bayescontrol._support.values import format_text
@@ -201,12 +201,11 @@ class ArmsBelief(Tempered, HasArms[MeanRewards]):
             self._cache = np.empty((kernels.screening.ROWS, size))
             self._roster_changed()
 
-    def _choose(self, eligible: IntArray, prices: FloatArray | None) -> None:
-        if (prices is None) != (self._roster.prices is None):
-            self._roster.choose(eligible, prices)
+    def _choose(self, choice: Choice | None) -> None:
+        had_prices = self._roster.prices is not None
+        super()._choose(choice)
+        if had_prices != (self._roster.prices is not None):
             self._refresh()  # screening ignores prices
-        else:
-            super()._choose(eligible, prices)
 
     def _roster_changed(self) -> None:
         if self._cache is not None:

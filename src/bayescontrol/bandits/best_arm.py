@@ -54,7 +54,7 @@ def beta_best(alpha: ArrayLike, beta: ArrayLike, mixture: Mixture | None = None)
     >>> beta_best([3, 1, 2], [2, 1, 3], mixture).round(12), (53 / 70 + 3 / 5) / 2
     (array([0.67857143, 0.32142857]), 0.6785714285714286)
     """
-    return _integrate(kernels.posteriors.BETA, mixture, alpha=alpha, beta=beta)
+    return integrate(kernels.posteriors.BETA, mixture, alpha=alpha, beta=beta)
 
 
 def normal_best(
@@ -71,7 +71,7 @@ def normal_best(
     >>> normal_best([0.0, 1.0], [1.0, 1.0]).round(12)  # Φ(-1/√2)
     array([0.23975006, 0.76024994])
     """
-    return _integrate(kernels.posteriors.NORMAL, mixture, error, mu=mu, sd=sd)
+    return integrate(kernels.posteriors.NORMAL, mixture, error, mu=mu, sd=sd)
 
 
 def student_best(
@@ -84,7 +84,7 @@ def student_best(
     >>> student_best([0.0, 1.0], 0.5, 1.0).round(12)  # Cauchy: ½ - arctan(1)/π
     array([0.25, 0.75])
     """
-    return _integrate(kernels.posteriors.STUDENT, mixture, loc=loc, scale=scale, df=df)
+    return integrate(kernels.posteriors.STUDENT, mixture, loc=loc, scale=scale, df=df)
 
 
 def gamma_best(
@@ -99,10 +99,10 @@ def gamma_best(
     """
     posteriors = kernels.posteriors
     kind = posteriors.GAMMA if largest else posteriors.INVERSE_GAMMA
-    return _integrate(kind, mixture, shape=shape, rate=rate)
+    return integrate(kind, mixture, shape=shape, rate=rate)
 
 
-def _integrate(
+def integrate(
     kind: int,
     mixture: Mixture | None,
     error: float = 1e-14,

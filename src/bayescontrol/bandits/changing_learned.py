@@ -35,6 +35,7 @@ import numpy as np
 
 from bayescontrol import kernels
 from bayescontrol._arrays import Arrays, FloatArray, IntArray
+from bayescontrol._support.names import Choice
 from bayescontrol._support.saved import Array, ArrayGroup, Copied, Fixed, Plain, damaged, declare
 from bayescontrol._support.temperature import with_temperature
 from bayescontrol.bandits.arms import MeanRewards
@@ -190,8 +191,8 @@ class LearnedChangingBelief(ManyFilters):
         self._choose_in(filters)
         return filters
 
-    def _choose(self, eligible: IntArray, prices: FloatArray | None) -> None:
-        super()._choose(eligible, prices)
+    def _choose(self, choice: Choice | None) -> None:
+        super()._choose(choice)
         self._choose_in(self._parts)
 
     def _choose_in(self, filters: Sequence[Any]) -> None:
@@ -200,7 +201,7 @@ class LearnedChangingBelief(ManyFilters):
         if prices is not None:
             prices = prices / float(self._unit[1] or 1.0)
         for part in filters:
-            part._choose(self._roster.active, prices)
+            part._choose(Choice(self._roster.active, prices))
 
     # -- time ------------------------------------------------------------------------------------
 

@@ -18,8 +18,9 @@ import numpy as np
 from bayescontrol._arrays import ArrayLike, FloatArray, as_numbers
 from bayescontrol._support.description import MOST_NUMBERS, SettingDoc, SizeLimit
 from bayescontrol.bandits.bandit import Bandit
-from bayescontrol.bandits.best_arm import Mixture, beta_best
 from bayescontrol.bandits.family import (
+    Density,
+    DensityFamily,
     Family,
     FamilyKind,
     TableRow,
@@ -30,12 +31,10 @@ from bayescontrol.bandits.family import (
     zero_or_one,
 )
 from bayescontrol.bandits.learned import Learned, with_prior
-from bayescontrol.bandits.priced import priced_best
 from bayescontrol.bandits.roster import Arms
 from bayescontrol.beliefs.totals import checked_totals
 from bayescontrol.errors import InvalidPrior, InvalidTable
-from bayescontrol.kernels.families import number
-from bayescontrol.kernels.posteriors import BETA
+from bayescontrol.kernels.families import BETA, number
 from bayescontrol.protocols import Totals
 from bayescontrol.seeding import Stream
 
@@ -72,7 +71,7 @@ LEARNED_BETA: Final = _beta_grid(4.0 ** np.arange(-3.0, 4.0), (2.0, 8.0, 32.0, 1
 POOLED_BETA: Final = _beta_grid(2.0 ** np.arange(-6.0, 6.5, 0.5), (2.0, 8.0, 32.0, 128.0, 512.0))
 
 
-class Bernoulli(Family):
+class Bernoulli(DensityFamily):
     """Rewards of 0 and 1; the biases have Beta(α, β) priors, uniform by default.
 
     >>> Bernoulli().prior(None, 2).tolist()
@@ -83,6 +82,7 @@ class Bernoulli(Family):
 
     model_kind: ClassVar[FamilyKind] = _BERNOULLI
     kind = number("bernoulli")
+    density = Density(BETA, bounded=True)
     format_text: ClassVar[str] = "Bernoulli()"
     columns = ("alpha", "beta")
     default = (1.0, 1.0)
@@ -105,16 +105,6 @@ class Bernoulli(Family):
         """P(r | past) for r = 0 and 1."""
         p = float(row[0] / (row[0] + row[1]))
         return {0: 1.0 - p, 1: p}
-
-    def best(self, rows: FloatArray, mixture: Mixture | None = None) -> FloatArray:
-        """P(m_j > all others), by quadrature."""
-        return beta_best(rows[:, 0], rows[:, 1], mixture)
-
-    def best_priced(
-        self, rows: FloatArray, prices: FloatArray, mixture: Mixture | None = None
-    ) -> FloatArray:
-        """P(m_j - prices[j] > all others), by quadrature."""
-        return priced_best(BETA, rows[:, 0], rows[:, 1], prices, mixture, bounded=True)
 
     def learn_totals(self, row: FloatArray, totals: Totals) -> FloatArray:
         """Count the rewards of 1 and of 0."""

@@ -12,16 +12,15 @@ the distribution of the rewards. A draw with more than one largest mean pulls on
 """
 
 import math
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, ClassVar, Final, NamedTuple, TypeAlias, cast
 
 import numpy as np
 
-from bayescontrol._arrays import ArrayLike, FloatArray, IntArray
+from bayescontrol._arrays import ArrayLike, FloatArray
 from bayescontrol._support import description
-from bayescontrol._support.names import Names, eligible_places, prices_of
+from bayescontrol._support.names import Choice, ChoosesAmong, Names
 from bayescontrol._support.saved import Fixed, declare
 from bayescontrol._support.temperature import with_temperature
 from bayescontrol._support.values import distinct_texts, format_text
@@ -109,17 +108,10 @@ class _ArmRewards:
         """Return the arm with the largest mean reward; ties are broken at random."""
         return MeanRewards(tuple(self.names), m).act(x, rng)
 
-    def act_among(
-        self,
-        places: IntArray,
-        costs: FloatArray | None,
-        m: FloatArray,
-        x: object,
-        rng: StreamLike,
-    ) -> Any:
+    def act_among(self, choice: Choice, m: FloatArray, x: object, rng: StreamLike) -> Any:
         """Return the eligible arm with the largest mean reward minus price."""
-        mode = MeanRewards([self.names[j] for j in places.tolist()], m[places])
-        mode.prices = costs
+        mode = MeanRewards([self.names[j] for j in choice.places.tolist()], m[choice.places])
+        mode.prices = choice.prices
         return mode.act(x, rng)
 
 
@@ -137,7 +129,7 @@ def weighted_quantiles(values: FloatArray, w: FloatArray, tails: ArrayLike) -> F
 # -- the belief and the problem --------------------------------------------------------------------
 
 
-class ArmDrawsBelief(DrawsBelief):
+class ArmDrawsBelief(ChoosesAmong, DrawsBelief):
     """P(m | âo_<t) over the mean rewards of all arms, by draws of shape (draws, arms).
 
     `family` is the family of the arms and `arms` their number or names; the other arguments are
@@ -160,9 +152,6 @@ class ArmDrawsBelief(DrawsBelief):
         Fixed("family", lambda belief: format_text(belief._rewards.family)),
         Fixed("arms", lambda belief: list(belief._rewards.names)),
     )
-
-    #: In a block of `choosing`: the places of the eligible arms, and their prices.
-    _choice: tuple[IntArray, FloatArray | None] | None = None
 
     def __init__(self, family: Family, arms: Arms, draws: ArrayLike, **options: Any) -> None:
         self._rewards = rewards = _ArmRewards(family, Names("arm", arms))
@@ -195,29 +184,18 @@ class ArmDrawsBelief(DrawsBelief):
         observe_each(self, x, a, totals)
 
     @property
-    def labels(self) -> tuple[Any, ...]:
+    def labels(self) -> Names:
         """All arms."""
-        return tuple(self._rewards.names)
+        return self._rewards.names
 
-    @contextmanager
-    def choosing(
-        self,
-        among: Sequence[Hashable] | None = None,
-        prices: Mapping[Hashable, float] | None = None,
-    ) -> Iterator[None]:
-        """In the block, modes pull the eligible arm with the largest mean reward minus price."""
-        names, before = self._rewards.names, (self._act, self._choice)
-        places = eligible_places(names, np.arange(len(names)), among)
-        self._choice = places, prices_of(names, places, prices)
-        self._act = partial(self._rewards.act_among, *self._choice)
-        try:
-            yield
-        finally:
-            self._act, self._choice = before
+    def _choose(self, choice: Choice | None) -> None:
+        super()._choose(choice)
+        self._act = partial(self._rewards.act_among, choice) if choice else self._rewards.act
 
     def action_probabilities(self, x: Any = None) -> Probabilities:
         """P(a = j | âo_<t) = Σ_i w_i [j = arg max_k m_ik] of every arm; ties share w_i evenly."""
-        arms, net = self.labels, self._draws
+        arms: Sequence[Any] = self.labels
+        net = self._draws
         if self._choice is not None:
             places, costs = self._choice
             arms = tuple(arms[j] for j in places.tolist())

@@ -10,7 +10,7 @@ family adds names, defaults, checks and densities, and describes itself by a `Fa
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, ClassVar, Final, NamedTuple, Protocol
 
 import numpy as np
 
@@ -18,7 +18,8 @@ from bayescontrol import kernels
 from bayescontrol._arrays import ArrayLike, FloatArray, as_numbers
 from bayescontrol._mode_queries import has
 from bayescontrol._support.description import ARMS, ModelKind, SettingDoc
-from bayescontrol.bandits.best_arm import Mixture
+from bayescontrol.bandits.best_arm import Mixture, integrate
+from bayescontrol.bandits.priced import priced_best
 from bayescontrol.errors import BadEvidence, InvalidPrior, InvalidTable, MissingCapability
 from bayescontrol.protocols import Totals
 from bayescontrol.seeding import Stream
@@ -133,6 +134,34 @@ class PricedArms(Protocol):
         self, rows: FloatArray, prices: FloatArray, mixture: Mixture | None = None
     ) -> FloatArray:
         """P(m_j - prices[j] > all others) for every arm j."""
+
+
+class Density(NamedTuple):
+    """The density of a mean reward: a kind of `kernels.posteriors`, and its parameters."""
+
+    kind: int
+    #: The columns of the rows that hold the two parameters.
+    columns: tuple[int, int] = (0, 1)
+    #: Whether mean rewards are below 1.
+    bounded: bool = False
+
+
+class DensityFamily(Family):
+    """Base of families that find the best arm by quadrature of the densities of positive means."""
+
+    density: ClassVar[Density]
+
+    def best(self, rows: FloatArray, mixture: Mixture | None = None) -> FloatArray:
+        """P(m_j > all others), by quadrature."""
+        kind, (i, j), _ = self.density
+        return integrate(kind, mixture, alpha=rows[:, i], beta=rows[:, j])
+
+    def best_priced(
+        self, rows: FloatArray, prices: FloatArray, mixture: Mixture | None = None
+    ) -> FloatArray:
+        """P(m_j - prices[j] > all others), by quadrature."""
+        kind, (i, j), bounded = self.density
+        return priced_best(kind, rows[:, i], rows[:, j], prices, mixture, bounded=bounded)
 
 
 class LearnsTotals(Protocol):

@@ -16,13 +16,10 @@ import numpy as np
 from bayescontrol._arrays import ArrayLike, FloatArray
 from bayescontrol.bandits import family
 from bayescontrol.bandits.bandit import Bandit
-from bayescontrol.bandits.best_arm import Mixture, gamma_best
 from bayescontrol.bandits.learned import Learned, with_prior
-from bayescontrol.bandits.priced import priced_best
 from bayescontrol.bandits.roster import Arms
 from bayescontrol.beliefs.totals import checked_totals
-from bayescontrol.kernels.families import number
-from bayescontrol.kernels.posteriors import GAMMA, INVERSE_GAMMA
+from bayescontrol.kernels.families import GAMMA, INVERSE_GAMMA, number
 from bayescontrol.protocols import Totals
 from bayescontrol.seeding import Stream
 
@@ -75,7 +72,7 @@ LEARNED_EXPONENTIAL: Final = np.array(
 )
 
 
-class Poisson(family.Family):
+class Poisson(family.DensityFamily):
     """Rewards 0, 1, 2, …, Poisson with mean m; the means have Gamma(a, rate b) priors.
 
     >>> family = Poisson()
@@ -87,6 +84,7 @@ class Poisson(family.Family):
 
     model_kind: ClassVar[family.FamilyKind] = _POISSON
     kind = number("poisson")
+    density = family.Density(GAMMA)
     format_text: ClassVar[str] = "Poisson()"
     columns = ("a", "b")
     default = (1.0, 1.0)  # the mean reward is exponential with mean 1
@@ -109,16 +107,6 @@ class Poisson(family.Family):
         """E[r_j] = a_j / b_j."""
         return np.asarray(rows[:, 0] / rows[:, 1])
 
-    def best(self, rows: FloatArray, mixture: Mixture | None = None) -> FloatArray:
-        """P(m_j > all others), by quadrature."""
-        return gamma_best(rows[:, 0], rows[:, 1], mixture)
-
-    def best_priced(
-        self, rows: FloatArray, prices: FloatArray, mixture: Mixture | None = None
-    ) -> FloatArray:
-        """P(m_j - prices[j] > all others), by quadrature."""
-        return priced_best(GAMMA, rows[:, 0], rows[:, 1], prices, mixture)
-
     def learn_totals(self, row: FloatArray, totals: Totals) -> FloatArray:
         """Add the sum and the number of the rewards."""
         n, total, _ = checked_totals(totals, "Poisson", 0.0, family.LARGEST_COUNT, whole=True)
@@ -135,7 +123,7 @@ class Poisson(family.Family):
         return Learned(self, POOLED_POISSON, _totals)
 
 
-class Exponential(family.Family):
+class Exponential(family.DensityFamily):
     """Rewards ≥ 0, exponential with mean m = 1/θ; the rates θ have Gamma(a, rate b) priors.
 
     >>> family = Exponential()
@@ -147,6 +135,7 @@ class Exponential(family.Family):
 
     model_kind: ClassVar[family.FamilyKind] = _EXPONENTIAL
     kind = number("exponential")
+    density = family.Density(INVERSE_GAMMA)
     format_text: ClassVar[str] = "Exponential()"
     columns = ("a", "b")
     default = (2.0, 1.0)  # the expected mean reward is b / (a - 1) = 1
@@ -168,16 +157,6 @@ class Exponential(family.Family):
         return family.as_reward(o, "exponential", expected, lambda r: 0.0 <= r <= LARGEST_TIME)
 
     expected = staticmethod(family.odds_means)
-
-    def best(self, rows: FloatArray, mixture: Mixture | None = None) -> FloatArray:
-        """P(m_j > all others) = P(θ_j < all others), by quadrature."""
-        return gamma_best(rows[:, 0], rows[:, 1], mixture, largest=False)
-
-    def best_priced(
-        self, rows: FloatArray, prices: FloatArray, mixture: Mixture | None = None
-    ) -> FloatArray:
-        """P(m_j - prices[j] > all others), by quadrature."""
-        return priced_best(INVERSE_GAMMA, rows[:, 0], rows[:, 1], prices, mixture)
 
     def learn_totals(self, row: FloatArray, totals: Totals) -> FloatArray:
         """Add the number and the sum of the rewards, which must be positive."""

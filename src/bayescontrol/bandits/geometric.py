@@ -15,12 +15,9 @@ import numpy as np
 from bayescontrol._arrays import ArrayLike, FloatArray
 from bayescontrol.bandits import family
 from bayescontrol.bandits.bandit import Bandit
-from bayescontrol.bandits.best_arm import Mixture, beta_best
-from bayescontrol.bandits.priced import priced_best
 from bayescontrol.bandits.roster import Arms
 from bayescontrol.beliefs.totals import checked_totals
-from bayescontrol.kernels.families import number
-from bayescontrol.kernels.posteriors import BETA
+from bayescontrol.kernels.families import BETA, number
 from bayescontrol.protocols import Totals
 from bayescontrol.seeding import Stream
 
@@ -41,7 +38,7 @@ _KIND: Final = family.FamilyKind(
 )
 
 
-class Geometric(family.Family):
+class Geometric(family.DensityFamily):
     """Failures before a success of probability p; the p have Beta(α, β) priors.
 
     >>> family = Geometric()
@@ -53,6 +50,7 @@ class Geometric(family.Family):
 
     model_kind: ClassVar[family.FamilyKind] = _KIND
     kind = number("geometric")
+    density = family.Density(BETA, (1, 0))  # of 1 - p ~ Beta(β, α)
     format_text: ClassVar[str] = "Geometric()"
     columns = ("alpha", "beta")
     default = (2.0, 1.0)  # the expected mean reward is β / (α - 1) = 1
@@ -76,16 +74,6 @@ class Geometric(family.Family):
         return np.asarray((1.0 - truth[:, 0]) / truth[:, 0])
 
     expected = staticmethod(family.odds_means)
-
-    def best(self, rows: FloatArray, mixture: Mixture | None = None) -> FloatArray:
-        """P(m_j > all others) = P(1 - p_j > all others), with 1 - p_j ~ Beta(β_j, α_j)."""
-        return beta_best(rows[:, 1], rows[:, 0], mixture)
-
-    def best_priced(
-        self, rows: FloatArray, prices: FloatArray, mixture: Mixture | None = None
-    ) -> FloatArray:
-        """P(m_j - prices[j] > all others), by quadrature."""
-        return priced_best(BETA, rows[:, 1], rows[:, 0], prices, mixture)
 
     def learn_totals(self, row: FloatArray, totals: Totals) -> FloatArray:
         """Add the number and the sum of the rewards."""

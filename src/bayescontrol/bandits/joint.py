@@ -8,8 +8,7 @@ Mode m pulls arg max_a b[m, a]; mode θ pulls arg max_a θ_a. The posterior of a
 exact: P(m | âo_≤t) ∝ P(m) Π_t b[m, a_t]^(o_t) (1 - b[m, a_t])^(1 - o_t).
 """
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from functools import partial
 from hashlib import sha256
 from itertools import product
@@ -18,9 +17,17 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 
-from bayescontrol._arrays import ArrayLike, FloatArray, IntArray, as_integer, as_numbers
+from bayescontrol._arrays import ArrayLike, FloatArray, as_integer, as_numbers
 from bayescontrol._support.description import MOST_NUMBERS, ModelKind, SettingDoc, SizeLimit
-from bayescontrol._support.names import Names, eligible_places, prices_of
+from bayescontrol._support.names import (
+    Among,
+    Choice,
+    ChoosesAmong,
+    Names,
+    Prices,
+    eligible_places,
+    prices_of,
+)
 from bayescontrol._support.temperature import with_temperature
 from bayescontrol.bandits.arms import ArmsEnvironment
 from bayescontrol.bandits.discrete import BernoulliBandit
@@ -97,11 +104,7 @@ class JointBandit(TabularModes):
         """P(o | m, a) for all m, by observation."""
         return super().observation_probabilities(x, self._labels.place(a))
 
-    def choosing_among(
-        self,
-        among: Sequence[Hashable] | None = None,
-        prices: Mapping[Hashable, float] | None = None,
-    ) -> Self:
+    def choosing_among(self, among: Among = None, prices: Prices = None) -> Self:
         """Return the same hypotheses; mode m pulls the eligible arm with the largest b - price."""
         places = eligible_places(self._labels, np.arange(len(self._labels)), among)
         costs = prices_of(self._labels, places, prices)
@@ -189,15 +192,14 @@ def _pull_best(theta: FloatArray, x: object, rng: Stream) -> int:
     return int(theta.argmax())
 
 
-def _pull_best_of(
-    places: IntArray, costs: FloatArray | None, theta: FloatArray, x: object, rng: Stream
-) -> int:
+def _pull_best_of(choice: Choice, theta: FloatArray, x: object, rng: Stream) -> int:
     """The policy of mode θ in a block of `choosing`: pull arg max_a σ(θ_a) - price_a."""
+    places, costs = choice
     net = theta[places] if costs is None else 1.0 / (1.0 + np.exp(-theta[places])) - costs
     return int(places[net.argmax()])
 
 
-class LogitNormalBelief(ParticleBelief):
+class LogitNormalBelief(ChoosesAmong, ParticleBelief):
     """P(θ | âo_<t) over the log-odds of all arms, by particles.
 
     >>> belief = LogitNormalBandit([0.0, 1.0], np.eye(2), particles=100).belief()
@@ -206,7 +208,7 @@ class LogitNormalBelief(ParticleBelief):
     0
     """
 
-    format_name: ClassVar[str] = "ParticleBelief"
+    format_name: ClassVar[str] = "LogitNormalBelief"
 
     @property
     def labels(self) -> Names:
@@ -217,20 +219,9 @@ class LogitNormalBelief(ParticleBelief):
         """Learn rewards of 0 and 1, at most 10,000, one by one. An error changes nothing."""
         observe_each(self, x, a, totals)
 
-    @contextmanager
-    def choosing(
-        self,
-        among: Sequence[Hashable] | None = None,
-        prices: Mapping[Hashable, float] | None = None,
-    ) -> Iterator[None]:
-        """In the block, modes pull the eligible arm with the largest mean reward minus price."""
-        arms, act = self.labels, self._act
-        places = eligible_places(arms, np.arange(len(arms)), among)
-        self._act = partial(_pull_best_of, places, prices_of(arms, places, prices))
-        try:
-            yield
-        finally:
-            self._act = act
+    def _choose(self, choice: Choice | None) -> None:
+        super()._choose(choice)
+        self._act = partial(_pull_best_of, choice) if choice else _pull_best
 
 
 def _arm_rewards(belief: ParticleBelief) -> dict[str, dict[str, float]]:

@@ -26,7 +26,7 @@ from bayescontrol import kernels
 from bayescontrol._arrays import FloatArray, IntArray
 from bayescontrol.bandits.best_arm import Mixture, single_components
 from bayescontrol.errors import QuadratureFailed
-from bayescontrol.kernels.posteriors import BETA, GAMMA, NODE, NORMAL, TO_RIGHT, WEIGHT, K
+from bayescontrol.kernels.families import BETA, GAMMA, NORMAL
 
 #: Points at which a density has fallen by z²/2, in standard deviations z if it is normal.
 _POINTS: Final = (-8.25, -4.5, -1.5, 1.5, 4.5, 8.25)
@@ -71,7 +71,7 @@ def priced_best(
     densities = _Densities(kind, bounded, a, b, prices[of_arm])
     with np.errstate(all="ignore"):  # the check finds what is not a number
         panels = densities.panels(mixture)
-        if len(panels) * K * len(prices) > _MOST:
+        if len(panels) * kernels.posteriors.K * len(prices) > _MOST:
             raise QuadratureFailed(f"too many arms with different prices: {len(prices)}")
         P = _integrate(densities, panels, mixture, of_arm)
     if not abs(P.sum() - 1.0) <= _ERROR:
@@ -235,17 +235,17 @@ def _integrate(
     densities: _Densities, panels: list[_Panel], mixture: Mixture, of_arm: IntArray
 ) -> FloatArray:
     """Return P of all arms, of which the sum is to be checked; NaN if some F_i does not reach 1."""
-    end, sign, near, far = np.array(panels).T
+    rule, (end, sign, near, far) = kernels.posteriors, np.array(panels).T
     is_linear = near == 0.0
     middle = 0.5 * np.where(is_linear, far, np.log(far) + np.log(near))
     h = 0.5 * np.where(is_linear, far, np.log(far / near))
-    d = middle[:, None] + (sign * h)[:, None] * NODE
+    d = middle[:, None] + (sign * h)[:, None] * rule.NODE
     d = np.where(is_linear[:, None], d, np.exp(d))
     width = h[:, None] * np.where(is_linear[:, None], 1.0, d)
     start = end + np.where(sign > 0.0, near, -far)
     stop = end + np.where(sign > 0.0, far, -near)
     N = len(mixture.first) - 1
-    f = np.zeros((N, 1 + len(panels), K))
+    f = np.zeros((N, 1 + len(panels), rule.K))
     for i, p in enumerate(mixture.p.tolist()):
         left, right, j = densities.left[i], densities.right[i], of_arm[i]
         is_singular = densities.singular_ends[i] == right
@@ -266,14 +266,14 @@ def _integrate(
     # The panel before the first holds what is equal to the largest lower end.
     at_end = densities.left[mixture.first[:-1]] == densities.left.max()
     f[at_end, 0] = 0.5 * F_0[at_end, None]
-    mass = f @ WEIGHT
+    mass = f @ rule.WEIGHT
     total = np.where(at_end, 0.0, F_0) + mass.sum(1)
     allowed = np.where(F_0 < 1e-12, _ERROR, _TAIL_ERROR)  # SciPy: gammainc for a = 1e9
     if not (np.abs(total - 1.0) <= allowed).all():
         return np.full(N, np.nan)
     to_right = mass.sum(1, keepdims=True) - np.cumsum(mass, 1)
-    F = (1.0 - to_right[:, :, None] - f @ TO_RIGHT).clip(0.0, 1.0)
+    F = (1.0 - to_right[:, :, None] - f @ rule.TO_RIGHT).clip(0.0, 1.0)
     others = np.ones_like(F)
     np.cumprod(F[:-1], 0, out=others[1:])
     others[:-1] *= np.cumprod(F[:0:-1], 0)[::-1]
-    return np.asarray(np.maximum(np.einsum("jpk,jpk,k->j", f, others, WEIGHT), 0.0))
+    return np.asarray(np.maximum(np.einsum("jpk,jpk,k->j", f, others, rule.WEIGHT), 0.0))

@@ -11,8 +11,7 @@ Nothing of the block is saved.
 """
 
 from abc import abstractmethod
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Hashable, Iterable, Sequence
 from copy import copy
 from types import SimpleNamespace
 from typing import Any, ClassVar, Generic, TypeAlias, TypeVar
@@ -20,7 +19,7 @@ from typing import Any, ClassVar, Generic, TypeAlias, TypeVar
 import numpy as np
 
 from bayescontrol._arrays import FloatArray, IntArray
-from bayescontrol._support.names import Names, eligible_places, prices_of
+from bayescontrol._support.names import Choice, ChoosesAmong, Names
 from bayescontrol._support.saved import Array, Part, Plain, Saved, damaged, declare
 from bayescontrol._support.values import distinct_texts
 from bayescontrol.errors import IncompatibleState, UnknownArm
@@ -105,10 +104,11 @@ class Roster(Saved):
     def _activate(self, active: IntArray) -> None:
         """Set the active arms."""
         self.all_active = active
-        self.choose(active, None)
+        self.choose(None)
 
-    def choose(self, eligible: IntArray, prices: FloatArray | None) -> None:
-        """Choose among these active arms, which have these prices."""
+    def choose(self, choice: Choice | None) -> None:
+        """Choose among these active arms, or among all of them, without prices."""
+        eligible, prices = choice or (self.all_active, None)
         #: The active arms; in a block of `choosing` the eligible ones.
         self.active = eligible
         #: The prices of these arms; None if they are all the same.
@@ -157,7 +157,7 @@ class Roster(Saved):
         self._activate(self.all_active)
 
 
-class HasArms(Saved, Generic[M]):
+class HasArms(ChoosesAmong, Saved, Generic[M]):
     """Base of beliefs over arms. Subclasses set `_roster`, and `_last` to the mode drawn last."""
 
     saved_fields = declare(Part("", "_roster"))
@@ -195,35 +195,12 @@ class HasArms(Saved, Generic[M]):
     def _roster_changed(self) -> None:
         """Update what depends on the active arms."""
 
-    @contextmanager
-    def choosing(
-        self,
-        among: Sequence[Hashable] | None = None,
-        prices: Mapping[Hashable, float] | None = None,
-    ) -> Iterator[None]:
-        """In the block, choose among these arms only, and maximise the mean minus the price.
+    def _active_places(self) -> IntArray:
+        return self._roster.all_active
 
-        Each mode pulls the best of the eligible arms; P(a | past) is that of such modes. Prices are
-        in units of reward, 0 for an arm without one. Learning is the same as outside.
-
-        >>> from bayescontrol import BernoulliBandit
-        >>> belief = BernoulliBandit(["red", "blue", "green"]).belief()
-        >>> with belief.choosing(among=["red", "blue"], prices={"blue": 0.5}):
-        ...     {a: round(p, 12) for a, p in belief.action_probabilities().items()}
-        {'red': 0.875, 'blue': 0.125}
-        """
-        roster = self._roster
-        eligible = eligible_places(roster.labels, roster.all_active, among)
-        before = None if roster.active is roster.all_active else (roster.active, roster.prices)
-        self._choose(eligible, prices_of(roster.labels, eligible, prices))
-        try:
-            yield
-        finally:  # arms may have been added or retired
-            self._choose(*(before or (self._roster.all_active, None)))
-
-    def _choose(self, eligible: IntArray, prices: FloatArray | None) -> None:
-        """Choose among these active arms, which have these prices."""
-        self._roster.choose(eligible, prices)
+    def _choose(self, choice: Choice | None) -> None:
+        super()._choose(choice)
+        self._roster.choose(choice)
         self._roster_changed()
 
     def _draw_priced(self, x: Any, rng: StreamLike) -> Any:

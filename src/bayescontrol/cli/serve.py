@@ -4,18 +4,18 @@ import logging
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Any, Final, TextIO
+from typing import Any, Final, Literal
 
 import click
 
 from bayescontrol.cli.screen import UsageError, json_option, print_json, print_message
 from bayescontrol.cli.server_options import (
-    config_options,
-    effective_config,
-    option,
+    Option,
+    configurable,
+    require_no_password,
     store_address,
     store_options,
 )
@@ -26,22 +26,34 @@ from bayescontrol.errors import BayesControlError, DamagedLog, MissingExtra, cou
 from bayescontrol.lab.discovery import module_at
 from bayescontrol.serve.access import Limits, Tokens
 
-#: Valid ports; 0 selects any free port.
-PORT: Final = click.IntRange(0, 65_535)
-_PATH: Final = click.Path(path_type=Path)
-#: Options that set a limit of the server: the option, the name of the limit and its help.
-_LIMITS: Final = (
-    ("--max-body", "body", "Maximum bytes of a request."),
-    ("--max-values", "values", "Maximum JSON values of a request."),
-    ("--max-head", "head", "Maximum bytes of a request's head."),
-    ("--max-connections", "connections", "Maximum number of connections."),
-    ("--idle", "idle", "Seconds until an idle connection is closed."),
-    ("--rate", "rate", "Maximum requests a second from one caller.  [default: unlimited]"),
-    ("--concurrency", "concurrency", "Maximum requests in progress."),
-    ("--deadline", "deadline", "Maximum seconds for a request."),
-    ("--max-agents", "agents", "Maximum number of agents in the store."),
-    ("--grace", "grace", "Seconds to finish pending requests when the server stops."),
-)
+#: The options of `serve`. Those before `--max-body` are of the server, the others are limits.
+OPTIONS: Final = (
+    Option("host", str, "127.0.0.1", "The address to listen on."),
+    Option("port", int, 8000, "The port; 0 for any free port."),
+    Option("unix-socket", Path, None, "Listen on this path instead of a port."),
+    Option("unix-socket-mode", Literal["600", "660", "666"], "600", "Permissions of that path."),
+    Option("tls-cert", Path, None, "A certificate chain in PEM, to serve https."),
+    Option("tls-key", Path, None, "The key of the certificate in PEM."),
+    Option("token-file", Path, None, "A file with lines NAME ROLE TOKEN, ROLE is read or write; "
+           "requests need a token. It is read again when it changes."),
+    Option("access-log", Path, None, "Write a line of JSON for each request; - for stdout."),
+    Option("backup-folder", Path, None, "A folder for backups of the store."),
+    Option("backup-every", float, None, "Seconds between two backups."),
+    Option("backup-keep", int, None, "Delete the oldest of more backups."),
+    Option("warm-up", bool, True, "Compile what the agents need before the server is ready."),
+    Option("model", list[str], None, "FILE.py:NAME, a model of yours that logs refer to."),
+    Option("allow-host", list[str], None, "Another host name of the server."),
+    Option("max-body", int, Limits.body, "Maximum bytes of a request."),
+    Option("max-values", int, Limits.values, "Maximum JSON values of a request."),
+    Option("max-head", int, Limits.head, "Maximum bytes of a request's head."),
+    Option("max-connections", int, Limits.connections, "Maximum number of connections."),
+    Option("idle", float, Limits.idle, "Seconds until an idle connection is closed."),
+    Option("rate", float, Limits.rate, "Maximum requests a second from one caller."),
+    Option("concurrency", int, Limits.concurrency, "Maximum requests in progress."),
+    Option("deadline", float, Limits.deadline, "Maximum seconds for a request."),
+    Option("max-agents", int, Limits.agents, "Maximum number of agents in the store."),
+    Option("grace", float, Limits.grace, "Seconds to finish requests when the server stops."),
+)  # fmt: skip
 
 
 @contextmanager
@@ -62,80 +74,28 @@ def user_errors() -> Iterator[None]:
         raise UsageError(str(error)) from error
 
 
-def limit_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options of all limits to a command."""
-    for flag, name, text in reversed(_LIMITS):  # click lists the last one first
-        default = getattr(Limits, name)
-        kind = float if default is None else type(default)
-        add = option(flag, name, type=kind, default=default, show_default=True, help=text)
-        command = add(command)
-    return command
-
-
 @click.command(
     epilog="Every option can also be set by its environment variable, or in the file of --config "
     "by its name without dashes in front: port = 8000. A token is read from --token-file or from "
     "the variable BAYESCONTROL_TOKEN, never from the command line, which other users of the "
     "machine can read."
 )
-@store_options
-@option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
-@option("--port", type=PORT, default=8000, show_default=True, help="The port; 0 for any free port.")
-@option("--unix-socket", type=_PATH, help="Listen on this path instead of a port.")
-@option(
-    "--unix-socket-mode",
-    type=click.Choice(["600", "660", "666"]),
-    default="600",
-    show_default=True,
-    help="The permissions of that path.",
-)
-@option("--tls-cert", type=_PATH, help="A certificate chain in PEM, to serve https.")
-@option("--tls-key", type=_PATH, help="The key of the certificate in PEM.")
-@option(
-    "--token-file",
-    type=_PATH,
-    help="A file with lines NAME ROLE TOKEN, ROLE is read or write; requests need a token. It is "
-    "read again when it changes.",
-)
-@option("--access-log", type=_PATH, help="Write a line of JSON for each request; - for stdout.")
-@option("--backup-folder", type=_PATH, help="A folder for backups of the store.")
-@option("--backup-every", type=click.FloatRange(min=1.0), help="Seconds between two backups.")
-@option("--backup-keep", type=click.IntRange(min=1), help="Delete the oldest of more backups.")
-@option(
-    "--warm-up/--no-warm-up",
-    default=True,
-    show_default=True,
-    help="Compile what the agents need before the server is ready.",
-)
-@option(
-    "--model",
-    "models",
-    metavar="FILE.py:NAME",
-    multiple=True,
-    help="Your own model, named_model(…), that logs in the store refer to.",
-)
-@option("--allow-host", multiple=True, metavar="NAME", help="Another host name of the server.")
-@limit_options
-@config_options
-@click.pass_context
+@configurable(OPTIONS)
 def serve(
-    ctx: click.Context, /, *, store: str | None, store_file: TextIO | None, host: str, port: int,
-    unix_socket: Path | None, unix_socket_mode: str, tls_cert: Path | None, tls_key: Path | None,
-    token_file: Path | None, access_log: Path | None, backup_folder: Path | None,
-    backup_every: float | None, backup_keep: int | None, warm_up: bool, models: tuple[str, ...],
-    allow_host: tuple[str, ...], show_config: bool, **limits: Any,
+    *, store: str | None, store_file: Path | None, host: str, port: int, unix_socket: Path | None,
+    unix_socket_mode: str, tls_cert: Path | None, tls_key: Path | None, token_file: Path | None,
+    access_log: Path | None, backup_folder: Path | None, backup_every: float | None,
+    backup_keep: int | None, warm_up: bool, model: tuple[str, ...], allow_host: tuple[str, ...],
+    **limits: Any,
 ) -> None:  # fmt: skip
     """Serve the agents of STORE over HTTP, until SIGTERM or Ctrl-C.
 
     STORE is sqlite:///file.db (four slashes for an absolute path) or postgresql://…. Give an
     address with a password in --store-file or in the variable BAYESCONTROL_STORE. The live page is
     at /, the documentation at /docs. Only this machine can reach the server, unless --host is
-    another address; then a token is needed. SIGHUP reads the tokens again and reopens the access
-    log.
+    another address; then a token is needed.
     """
-    if show_config:
-        click.echo("\n".join(effective_config(ctx)))
-        return
+    limits = {name.removeprefix("max_"): value for name, value in limits.items()}
     with user_errors():
         from bayescontrol.serve.backups import BackupPlan
         from bayescontrol.serve.server import Server
@@ -147,11 +107,11 @@ def serve(
         backups = None
         if backup_folder is not None:
             backups = BackupPlan(backup_folder, backup_every, backup_keep)
-        user_models = [load_model(name) for name in models]
+        models = [load_model(name) for name in model]
         server = Server(
             store_address(store, store_file), host=host, port=port,
             tokens=Tokens.found(token_file), limits=Limits(**limits),
-            models={model.name: model for model in user_models}, allow_hosts=allow_host,
+            models={model.name: model for model in models}, allow_hosts=allow_host,
             tls=(tls_cert, tls_key) if tls_cert and tls_key else None,
             unix_socket=unix_socket, socket_mode=int(unix_socket_mode, 8), access_log=access_log,
             backups=backups, warm_up=warm_up,
@@ -182,7 +142,11 @@ def load_model(name: str) -> Model:
     "--seconds", type=click.FloatRange(1.0, 86_400.0), default=120.0, help="How long it runs."
 )
 @click.option(
-    "--port", type=PORT, default=0, show_default=False, help="The port.  [default: any free one]"
+    "--port",
+    type=click.IntRange(0, 65_535),
+    default=0,
+    show_default=False,
+    help="The port.  [default: any free one]",
 )
 @click.option(
     "--rate",
@@ -201,6 +165,7 @@ def demo(seconds: float, port: int, rate: float, seed: int, store: str | None) -
     with user_errors():
         from bayescontrol.serve.demo import running_demo
 
+        require_no_password(store)
         with running_demo(seconds, store=store, port=port, rate=rate, seed=seed) as server:
             click.echo(f"{server.url}/")
             print_message(
@@ -214,7 +179,7 @@ def demo(seconds: float, port: int, rate: float, seed: int, store: str | None) -
 @store_options
 @json_option()
 @click.pass_context
-def verify(ctx: click.Context, store: str | None, store_file: TextIO | None, as_json: bool) -> None:
+def verify(ctx: click.Context, store: str | None, store_file: Path | None, as_json: bool) -> None:
     """Read every event of STORE and name those that are damaged.
 
     STORE is sqlite:///file.db (four slashes for an absolute path) or postgresql://…. Give an

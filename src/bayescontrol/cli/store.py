@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager, closing
 from datetime import UTC, datetime
 from functools import wraps
 from pathlib import Path
-from typing import Any, Final, TextIO
+from typing import Any, Final
 from urllib.parse import quote, unquote
 
 import click
@@ -24,7 +24,7 @@ from bayescontrol.cli.screen import (
     print_message,
 )
 from bayescontrol.cli.serve import load_model
-from bayescontrol.cli.server_options import store_address
+from bayescontrol.cli.server_options import STORE, STORE_FILE, store_address
 from bayescontrol.durable.archive import import_log, list_agents, restore_logs
 from bayescontrol.durable.compaction import last_event_before
 from bayescontrol.durable.events import Compacted, Event, check_history, read_events, to_line
@@ -33,8 +33,6 @@ from bayescontrol.durable.replay import export_log
 from bayescontrol.durable.stores.log import LogStore, open_store, os_errors, unknown_error
 from bayescontrol.errors import DamagedLog, counted
 
-#: The environment variable with the address of the store.
-_STORE: Final = "BAYESCONTROL_STORE"
 _EXIT_CODES: Final = "Exit codes: 0 done, 1 the store or the file is damaged, 2 nothing was done."
 _COLUMNS: Final = (
     *("name", "model", "events", "decisions", "observations", "open", "first", "last", "bytes"),
@@ -60,13 +58,11 @@ def _command(*names: str, store_last: bool = False) -> Callable[[Callable[..., N
 
     def decorate(function: Callable[..., None]) -> Any:
         @wraps(function)
-        def run(given: tuple[str, ...], store_file: TextIO | None, **options: Any) -> None:
+        def run(given: tuple[str, ...], store_file: Path | None, **options: Any) -> None:
             others, count = list(given), 0 if options.get("folder") else len(names)
-            address = os.environ.get(_STORE) if store_file is None else None
-            if len(others) > count:
-                address = others.pop(-1 if store_last else 0)
+            address = others.pop(-1 if store_last else 0) if len(others) > count else None
             if len(others) != count:
-                hint = f"leave STORE out only with --store-file or the variable {_STORE}"
+                hint = f"leave STORE out only with --store-file or the variable {STORE.variable}"
                 raise UsageError(f"expected the arguments {shown}; {hint}")
             url = store_address(address, store_file)
             try:
@@ -76,9 +72,7 @@ def _command(*names: str, store_last: bool = False) -> Callable[[Callable[..., N
                 click.get_current_context().exit(1)
 
         shown = " ".join([*names, "STORE"] if store_last else ["STORE", *names])
-        kind, text = click.File(encoding="utf-8", errors="replace"), "A file with the address."
-        decorated = click.option("--store-file", type=kind, help=text)(run)
-        decorated = click.argument("given", nargs=-1, metavar=shown)(decorated)
+        decorated = click.argument("given", nargs=-1, metavar=shown)(STORE_FILE.add_to(run))
         return store.command(function.__name__.rstrip("_"), epilog=_EXIT_CODES)(decorated)
 
     return decorate
@@ -103,16 +97,14 @@ def list_(url: str, as_json: bool) -> None:
     if as_json:
         print_json({"agents": to_builtins(agents)})
         return
-    grid = Grid(*_COLUMNS, box=SIMPLE_HEAD)
-    for column in grid.columns:
-        column.overflow = "fold"
-        column.justify = "right" if column.header in _COLUMNS[2:] else "left"
+    grid = Grid(box=SIMPLE_HEAD)
+    for name in _COLUMNS:
+        grid.add_column(name, overflow="fold", justify="right" if name in _COLUMNS[2:] else "left")
     for agent in agents:
+        dates = [datetime.fromtimestamp(t, UTC) for t in (agent.first, agent.last)]
         cells = [agent.name, f"{agent.model} {agent.version}"]
         cells += [f"{getattr(agent, name):,}" for name in _COLUMNS[2:6]]
-        cells += [
-            f"{datetime.fromtimestamp(t, UTC):%Y-%m-%d %H:%M}" for t in (agent.first, agent.last)
-        ]
+        cells += [f"{date:%Y-%m-%d %H:%M}" for date in dates]
         grid.add_row(*map(Text, [*cells, f"{agent.bytes:,}"]))
     open_console().print(grid)
 

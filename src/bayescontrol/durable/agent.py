@@ -14,10 +14,8 @@ import os
 import threading
 import time
 import warnings
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
-from dataclasses import dataclass, field
 from os import PathLike
 from typing import Any, Final, TypeVar
 
@@ -25,78 +23,23 @@ from msgspec.structs import replace
 
 from bayescontrol import errors
 from bayescontrol._arrays import Arrays
-from bayescontrol.durable import events
-from bayescontrol.durable.compaction import compact_log
+from bayescontrol.durable import events, requests
+from bayescontrol.durable.compaction import EventCounter, compact_log
 from bayescontrol.durable.configuration import Configuration
 from bayescontrol.durable.decisions import Answer, Decisions, read_amendments
+from bayescontrol.durable.decisions import Explanation as Explanation
 from bayescontrol.durable.driver import posterior_summary
-from bayescontrol.durable.fold import (
-    EarlierFolds,
-    Fold,
-    fold_log,
-    load_first_valid,
-)
+from bayescontrol.durable.fold import EarlierFolds, Fold, fold_log, load_first_valid
 from bayescontrol.durable.models import Model
-from bayescontrol.durable.plain import as_stored
-from bayescontrol.durable.requests import (
-    Act,
-    ChangeArm,
-    Configure,
-    Observe,
-    ObserveTotals,
-    Refit,
-    Settle,
-    Withdraw,
-)
+from bayescontrol.durable.plain import Value, as_stored
 from bayescontrol.durable.stores.committer import Committer, Request, fail_all
-from bayescontrol.durable.stores.log import (
-    Log,
-    LogStore,
-    SnapshotNotKept,
-    require_usable,
-)
+from bayescontrol.durable.stores.log import Log, LogStore, SnapshotNotKept, require_usable
 from bayescontrol.durable.turn import Turn
 from bayescontrol.protocols import Summary, Totals
 
 T = TypeVar("T")
 #: The minimum number of seconds between two snapshots after amendments.
 _AMENDED_PERIOD: Final = 1.0
-
-
-@dataclass(frozen=True)
-class Explanation:
-    """Why a decision was made: the posterior, the mode drawn and the probabilities at that time.
-
-    >>> from bayescontrol import BernoulliBandit
-    >>> from bayescontrol.durable import open_agent
-    >>> shop = BernoulliBandit(["red", "blue"])
-    >>> with open_agent("sqlite:///:memory:", "shop", shop, seed=2) as agent:
-    ...     print(agent.explain(agent.act()))
-    decision 2: 'blue' with probability 0.5
-    drawn: MeanRewards(red: 0.2677, blue: 0.39)
-    """
-
-    decision: events.Decision
-    #: The posterior at that time, in the format of `DurableAgent.posterior`.
-    posterior: Summary
-    #: P(a | past) of every action, or None if it is not known exactly.
-    probabilities: Mapping[Any, float] | None
-    #: The mode that was drawn, or None if the agent does not reveal it.
-    mode: Any
-    #: Whether the decision has an observation, and that observation.
-    answered: bool = False
-    observation: Any = None
-    #: Whether the observation is the default, which was recorded at the end of the window.
-    is_default: bool = False
-    #: The belief at that time.
-    belief: Any = field(default=None, repr=False, compare=False)
-
-    def __str__(self) -> str:
-        d = self.decision
-        where = "" if d.situation is None else f" in situation {d.situation!r}"
-        p = "" if d.probability is None else f" with probability {d.probability:.4g}"
-        mode = "" if self.mode is None else f"\ndrawn: {self.mode!r}"
-        return f"decision {d.id}{where}: {d.action!r}{p}{mode}"
 
 
 class DurableAgent(AbstractContextManager["DurableAgent"]):
@@ -120,14 +63,12 @@ class DurableAgent(AbstractContextManager["DurableAgent"]):
         self._store, self._log, self._snapshot_every = store, log, snapshot_every
         #: The name of the log, and the seed of the random streams.
         self.name, self.seed = log.name, created.seed
-        #: The model, and the first event of the log, which describes it.
-        self.model, self.created = model, created
-        driver = model.driver()
+        self.model, self.created, driver = model, created, model.driver()
         #: Whether observations may come at any time; otherwise before the next `act`.
         self.accepts_late_feedback = driver.accepts_late_feedback
-        # The fold of the log up to its head. One thread writes at a time, any number may read.
-        self._guard = threading.RLock()
-        self._is_reading = False  # whether the thread with the guard is inside `_reading`
+        # The fold of the log up to its head. One thread writes at a time, any number may read;
+        # `_is_reading` is true while the thread with the guard is inside `_reading`.
+        self._guard, self._is_reading = threading.RLock(), False
         self._decisions = Decisions(log)
         self._fold = fold_log(log, driver, created, self._decisions)
         # Earlier folds, from which the log is folded again after an amendment, and those that were
@@ -140,26 +81,23 @@ class DurableAgent(AbstractContextManager["DurableAgent"]):
         self._writing = threading.Lock()
         #: Seconds that the last batch of requests took to compute, without the disk.
         self.compute_seconds = 0.0
-        # How many events of each kind the log has, up to event `_counted`; see `counts`.
-        self._counts, self._counted, self._counting = Counter[str](), 0, threading.Lock()
-        self._counted_sealed = 0  # the events 2 … that were compacted when they were counted
-        self._process = os.getpid()
-        self._closed = False
+        self._counter = EventCounter(log)
+        self._process, self._closed = os.getpid(), False
         self._opened = opened.pop_all()  # the log, and the store if this agent opened it
 
     # -- acting and observing --------------------------------------------------------------------
 
     def act(
-        self, x: Any = None, *, key: str | None = None, among: Sequence[Any] | None = None,
+        self, x: Value = None, *, key: str | None = None, among: Sequence[Value] | None = None,
         session: str | None = None,
     ) -> events.Decision:  # fmt: skip
         """Choose an action in situation x and log it before returning it.
 
         `key` makes the call idempotent: a second call with the same key, also after a crash,
-        returns the same decision. Its `probabilities` are then computed again, as in `explain`.
-        `among` lists the eligible arms: each mode chooses the best among them. A `session` holds
-        its decision: a call with the same session returns it, while its arm is eligible, without
-        `probabilities`, because computing them again would fold the log for every call.
+        returns the same decision. Without a `session` its `probabilities` are then computed again,
+        as in `explain`. `among` lists the eligible arms: each mode chooses the best among them. A
+        `session` holds its decision: a call with the same session returns it, while its arm is
+        eligible.
 
         >>> from bayescontrol import BernoulliBandit
         >>> from bayescontrol.durable import open_agent
@@ -169,15 +107,13 @@ class DurableAgent(AbstractContextManager["DurableAgent"]):
         ...     d.probability, agent.act(session="visitor-81") == d
         (0.5, True)
         """
-        decision: events.Decision = self._submit(Act(x, key, among, session))
-        is_repeated = decision.probabilities is None and decision.probability is not None
-        if is_repeated and key is not None:
+        decision: events.Decision = self._submit(requests.Act(x, key, among, session))
+        is_known = decision.probabilities is None and decision.probability is not None
+        if is_known and session is None:  # a session calls too often to fold the log each time
             decision = replace(decision, probabilities=self.explain(decision).probabilities)
         return decision
 
-    def observe(
-        self, id: str | int | events.Decision, o: Any, *, cost: float | None = None
-    ) -> bool:
+    def observe(self, id: events.DecisionId, o: Value, *, cost: float | None = None) -> bool:
         """Log and learn the observation of a decision; return False if it was known already.
 
         If the agent accepts late feedback, observations may come in any order, days later or
@@ -186,9 +122,9 @@ class DurableAgent(AbstractContextManager["DurableAgent"]):
         is a correction. `o` may be the `Totals` of several rewards. `cost` is what the decision
         has cost, for arms whose price is "reported".
         """
-        return bool(self._submit(Observe(id, o, cost)))
+        return bool(self._submit(requests.Observe(id, o, cost)))
 
-    def observe_totals(self, arm: Any, totals: Totals, x: Any = None, *, key: str) -> bool:
+    def observe_totals(self, arm: Value, totals: Totals, x: Value = None, *, key: str) -> bool:
         """Log and learn the totals of rewards of an arm in situation x, without decisions.
 
         For conjugate arms they equal the same rewards one by one. The logistic belief depends on
@@ -203,9 +139,9 @@ class DurableAgent(AbstractContextManager["DurableAgent"]):
         ...     agent.posterior()["red"]["count"]
         98
         """
-        return bool(self._submit(ObserveTotals(arm, totals, x, key)))
+        return bool(self._submit(requests.ObserveTotals(arm, totals, x, key)))
 
-    def withdraw(self, id: str | int | events.Decision) -> bool:
+    def withdraw(self, id: events.DecisionId) -> bool:
         """Take back a wrong observation of a decision; return False if it is withdrawn already.
 
         The decision is then unanswered, and `observe` may answer it again. The log is folded again
@@ -220,11 +156,11 @@ class DurableAgent(AbstractContextManager["DurableAgent"]):
         (True, True, True)
         2.0
         """
-        return bool(self._submit(Withdraw(id)))
+        return bool(self._submit(requests.Withdraw(id)))
 
     # -- arms and configuration --------------------------------------------------------------------
 
-    def add_arm(self, arm: Any, prior: Any = None) -> int:
+    def add_arm(self, arm: Value, prior: Value = None) -> int:
         """Add an arm; return the number of the event.
 
         `prior` is the prior of the arm, as the bandit takes it; by default that of the model, which
@@ -238,19 +174,19 @@ class DurableAgent(AbstractContextManager["DurableAgent"]):
         (2, 3)
         ({'blue': 1.0}, {'red': 'paused', 'blue': 'active'})
         """
-        return int(self._submit(ChangeArm(arm, "added", prior)))
+        return int(self._submit(requests.ChangeArm(arm, "added", prior)))
 
-    def pause_arm(self, arm: Any) -> int:
+    def pause_arm(self, arm: Value) -> int:
         """Make an arm ineligible until it is resumed; return the number of the event."""
-        return int(self._submit(ChangeArm(arm, "paused")))
+        return int(self._submit(requests.ChangeArm(arm, "paused")))
 
-    def resume_arm(self, arm: Any) -> int:
+    def resume_arm(self, arm: Value) -> int:
         """Make a paused arm eligible again; return the number of the event."""
-        return int(self._submit(ChangeArm(arm, "resumed")))
+        return int(self._submit(requests.ChangeArm(arm, "resumed")))
 
-    def retire_arm(self, arm: Any) -> int:
+    def retire_arm(self, arm: Value) -> int:
         """Make an arm ineligible for good; return the number of the event."""
-        return int(self._submit(ChangeArm(arm, "retired")))
+        return int(self._submit(requests.ChangeArm(arm, "retired")))
 
     def arms(self) -> dict[Any, str]:
         """Return the state of every arm: "active", "paused" or "retired"."""
@@ -278,7 +214,7 @@ class DurableAgent(AbstractContextManager["DurableAgent"]):
         ...     round(agent.probabilities()["red"], 12)
         0.7
         """
-        return int(self._submit(Configure(configuration)))
+        return int(self._submit(requests.Configure(configuration)))
 
     def settle(self) -> int:
         """Record the defaults that are due; return how many decisions are open then.
@@ -286,9 +222,9 @@ class DurableAgent(AbstractContextManager["DurableAgent"]):
         Every other call does it too: this is for agents without requests. Decisions are open while
         they wait for an observation, or for the end of the window.
         """
-        return int(self._submit(Settle()))
+        return int(self._submit(requests.Settle()))
 
-    def refit(self, draws: Any, *, through: int, log_weights: Any = None) -> int:
+    def refit(self, draws: Value, *, through: int, log_weights: Value = None) -> int:
         """Log the posterior draws of a new fit and use them; return the number of the event.
 
         For models of draws, such as `DrawsBandit`. The fit contains the observations up to event
@@ -304,18 +240,15 @@ class DurableAgent(AbstractContextManager["DurableAgent"]):
         ...     agent.refit([[0.3, 0.6], [0.7, 0.7], [0.8, 0.6]], through=fitted)
         4
         """
-        return int(self._submit(Refit(draws, through, log_weights)))
+        return int(self._submit(requests.Refit(draws, through, log_weights)))
 
-    def handle(self, requests: Sequence[Request]) -> None:
-        """Handle many `Act` and `Observe` in one commit; set the result or the error of each.
-
-        The requests already form a batch, so they bypass the committer.
-        """
+    def handle(self, batch: Sequence[Request]) -> None:
+        """Handle many `Act` and `Observe` in one commit; set the result or the error of each."""
         try:
             self._require_open()
-            self._write(requests)
+            self._write(batch)
         except Exception as error:  # the agent is closed
-            fail_all(requests, error)
+            fail_all(batch, error)
 
     def _submit(self, request: Request) -> Any:
         """Return the result of a request when it is durable, or raise its error."""
@@ -326,19 +259,19 @@ class DurableAgent(AbstractContextManager["DurableAgent"]):
         """Write one batch at a time, and store a snapshot if one is due."""
         with self._writing:
             self._require_open()
-            requests = [r for r in batch if type(r) is not Request]
-            done = not requests  # an empty request of `close` writes nothing
+            batch = [r for r in batch if type(r) is not Request]
+            done = not batch  # an empty request of `close` writes nothing
             try:
                 while not done:  # repeat if another process appended first
                     with self._log.turn():
-                        done = self._take_turn(requests)
+                        done = self._take_turn(batch)
             except Exception as error:
-                fail_all(requests, error)
+                fail_all(batch, error)
             self._snapshot_if_due()
 
-    def _take_turn(self, requests: Sequence[Request]) -> bool:
+    def _take_turn(self, batch: Sequence[Request]) -> bool:
         """Write a batch; return False if another process appended first: then call this again."""
-        turn = self._compute(requests)
+        turn = self._compute(batch)
         if turn.rows:
             try:
                 self._log.append(turn.rows)
@@ -349,13 +282,13 @@ class DurableAgent(AbstractContextManager["DurableAgent"]):
         self._adopt(turn)
         return True
 
-    def _compute(self, requests: Sequence[Request]) -> Turn:
+    def _compute(self, batch: Sequence[Request]) -> Turn:
         """Compute the rows of a batch from all events before it."""
         began = time.perf_counter()
         with self._guard:
             self._catch_up()
             turn = Turn(self.name, self._fold, self._decisions, self._fold_again)
-            turn.compute(requests)
+            turn.compute(batch)
         self.compute_seconds = time.perf_counter() - began
         return turn
 
@@ -364,9 +297,7 @@ class DurableAgent(AbstractContextManager["DurableAgent"]):
         if turn.rows:
             with self._guard:
                 if turn.fold.seq > self.head:  # otherwise a reader has folded the rows already
-                    for decision in turn.decided:
-                        self._decisions.put(decision)
-                    for event in (*turn.others, *turn.observations.values()):
+                    for event in turn.events:
                         self._decisions.note(event)
                     if turn.amendments:
                         self._replace_earlier(min(turn.amendments))
@@ -382,37 +313,37 @@ class DurableAgent(AbstractContextManager["DurableAgent"]):
             return
         amendments = read_amendments(self._log, self.head + 1, end)
         history = events.read_events(self._log, self.head + 1, end)
-        if self._log.sealed > self.head:  # the next events were compacted
-            fold = Fold(self.model.driver(), self.seed)
-            fold.take(history, self._decisions, amendments=amendments)
-        elif amendments.reach(self.head):
+        is_compacted = self._log.sealed > self.head  # the next events were
+        if amendments.reach(self.head) and not is_compacted:
             fold = self._fold_again({}, end)
             self._replace_earlier(min(amendments.final))
             for event in history:
                 self._decisions.note(event)
         else:
             # A copy: a turn may share the agent, and an interrupt may come halfway.
-            fold = self._fold.copy()
+            fold = Fold(self.model.driver(), self.seed) if is_compacted else self._fold.copy()
             fold.take(history, self._decisions, amendments=amendments)
         self._fold = fold
 
-    # -- amendments ------------------------------------------------------------------------------
+    def _fold_again(self, pending: Mapping[int, events.Amendment], stop: int) -> Fold:
+        """Fold the log up to event `stop` with amendments, also with pending ones.
 
-    def _fold_again(self, pending: Mapping[int, events.Amendment], last: int) -> Fold:
-        """Fold the log with amendments, also with pending ones, of which `last` is the last.
-
-        Start from an earlier fold, or from a snapshot, without the amended observations.
+        Start from an earlier fold, or from a snapshot, without the amended observations. Other
+        processes may have appended events after `stop`: `_catch_up` has not noted them yet.
         """
-        stop = self._log.head()
         new = read_amendments(self._log, self.head + 1, stop)
         first, decisions = min((*pending, *new.final)), Decisions(self._log)
         fold = self._earlier.before(first)
         if fold is None or fold.seq < self._log.sealed:
             snapshots, driver = self._log.snapshots(first - 1), self.model.driver()
             fold = load_first_valid(self._log, snapshots, driver, self.created, decisions, stop)
-        amendments = read_amendments(self._log, fold.seq + 1, stop).with_pending(pending, last)
+        amendments = read_amendments(self._log, fold.seq + 1, stop).with_pending(pending)
         history = events.read_events(self._log, fold.seq + 1, stop)
         self._on_the_way = fold.take_retaining(history, decisions, amendments)
+        if fold.seq < stop:
+            raise errors.StoreBusy(
+                f"log {self.name!r} was compacted while it was read: repeat the call"
+            )
         return fold
 
     def _replace_earlier(self, first: int) -> None:
@@ -442,7 +373,7 @@ class DurableAgent(AbstractContextManager["DurableAgent"]):
             return posterior_summary(fold.driver.agent)
 
     def probabilities(
-        self, x: Any = None, among: Sequence[Any] | None = None
+        self, x: Value = None, among: Sequence[Value] | None = None
     ) -> events.Probabilities | None:
         """Return P(a | âo, x) of every eligible action, or None if it is not known exactly."""
         with self._reading() as fold:
@@ -493,7 +424,7 @@ class DurableAgent(AbstractContextManager["DurableAgent"]):
         return events.read_events(self._log, start, stop)
 
     def counts(self) -> dict[str, int]:
-        """Return how many events of each kind the log has so far.
+        """Return how many events of each kind the log has, up to those that the belief includes.
 
         >>> from bayescontrol import BernoulliBandit
         >>> from bayescontrol.durable import open_agent
@@ -502,18 +433,8 @@ class DurableAgent(AbstractContextManager["DurableAgent"]):
         ...     shop.counts()
         {'created': 1, 'decided': 2, 'observed': 1}
         """
-        self._require_open()
-        with self._counting:  # only new events are counted
-            head, sealed = max(self._log.head(), self._counted), self._log.sealed
-            if sealed != self._counted_sealed:
-                row = self._log.find_sealed()
-                event = None if row is None else events.decode_row(row, self.name)
-                self._counted, self._counted_sealed, self._counts = 0, sealed, Counter()
-                if isinstance(event, events.Compacted):
-                    self._counts.update(decided=event.decisions, observed=event.observations)
-            self._counts.update(self._log.count_kinds(self._counted + 1, head))
-            self._counted = head
-            return dict(self._counts)
+        with self._reading() as fold:
+            return self._counter.counts(fold.seq)
 
     def decisions(
         self, start: int = 1, stop: int | None = None
@@ -538,7 +459,7 @@ class DurableAgent(AbstractContextManager["DurableAgent"]):
                 is_open = answer is None or answer.is_withdrawn
                 yield events.Decision.of(event, None, self.name), None if is_open else answer
 
-    def explain(self, id: str | events.Decision) -> Explanation:
+    def explain(self, id: events.DecisionId) -> Explanation:
         """Draw a decision again and return its posterior, mode and probabilities.
 
         Raise `ModelMismatch` if the draw now gives another action.
@@ -546,19 +467,19 @@ class DurableAgent(AbstractContextManager["DurableAgent"]):
         self._require_open()
         decisions = Decisions(self._log)
         event = decisions.get(id)
-        n = event.seq
-        fold = fold_log(self._log, self.model.driver(), self.created, decisions, stop=n - 1)
+        stop, driver = event.seq - 1, self.model.driver()
+        fold = fold_log(self._log, driver, self.created, decisions, stop)
         driver = fold.driver
         posterior = posterior_summary(driver.agent)
         probabilities = fold.probabilities(event.x, event.among)
         belief = getattr(driver.copy().agent, "belief", None)
         fold.draw_again(event)
-        answer = decisions.find_answer(n)
-        answered = answer is not None and not answer.is_withdrawn
+        answer = decisions.find_answer(event.seq)
         return Explanation(
             events.Decision.of(event, probabilities), posterior, probabilities,
             mode=None if event.holdout else getattr(driver.agent, "mode", None),
-            answered=answered, observation=answer.o if answer is not None else None,
+            answered=answer is not None and not answer.is_withdrawn,
+            observation=None if answer is None else answer.o,
             is_default=answer is not None and answer.is_default, belief=belief,
         )  # fmt: skip
 

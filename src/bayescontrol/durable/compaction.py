@@ -8,6 +8,7 @@ action of such a decision stay, because the observation is learned with them. It
 event up to N, nor contain a fit of earlier data: then the state after N would not suffice.
 """
 
+import threading
 import time
 from collections import Counter
 from collections.abc import Iterable
@@ -31,6 +32,35 @@ from bayescontrol.durable.stores.log import Log, Row
 ANSWERS: Final = ("observed", "defaulted")
 
 
+def count_events(log: Log, start: int, stop: int) -> Counter[str]:
+    """Count the events start … stop by kind, and the decisions and answers that were compacted."""
+    counts = Counter({kind: n for kind, (n, _) in log.sizes(start, stop).items()})
+    row = log.find_sealed() if counts["compacted"] else None
+    if row is not None:
+        sealed = decode_row(row, log.name)
+        assert isinstance(sealed, Compacted)
+        counts.update(decided=sealed.decisions, observed=sealed.observations)
+    return counts
+
+
+class EventCounter:
+    """Counts the events of a log; each call counts the new ones only."""
+
+    def __init__(self, log: Log) -> None:
+        self._log, self._lock = log, threading.Lock()
+        self._counts, self._counted, self._sealed = Counter[str](), 0, 0
+
+    def counts(self, seq: int) -> dict[str, int]:
+        """Return how many events of each kind the log has up to event `seq`, or a later one."""
+        with self._lock:
+            head, sealed = max(seq, self._counted), self._log.sealed
+            if sealed != self._sealed:
+                self._counts, self._counted, self._sealed = Counter(), 0, sealed
+            self._counts.update(count_events(self._log, self._counted + 1, head))
+            self._counted = head
+            return dict(self._counts)
+
+
 def compact_log(log: Log, model: Model, created: Created, through: int) -> int:
     """Replace the events 2 … `through` by a sealed snapshot; return how many were removed.
 
@@ -52,7 +82,8 @@ def compact_log(log: Log, model: Model, created: Created, through: int) -> int:
 def _replace(log: Log, fold: Fold, decisions: Decisions) -> int:
     """Replace the events up to that of the fold; return how many were removed."""
     through, snapshot = fold.seq, fold.save()
-    counts, late, last = _count_kinds(log, through), set[int](), through
+    counts, late, last = count_events(log, 2, through), set[int](), through
+    removed = sum(n for n, _ in log.sizes(2, through).values())
     while log.sealed < through:
         head = log.head()
         late.update(filter(None, (_late_answer(row, through) for row in log.read(last + 1, head))))
@@ -71,20 +102,8 @@ def _replace(log: Log, fold: Fold, decisions: Decisions) -> int:
             log.compact(encode_row(sealed), head)
         except errors.HeadMoved:  # another process has appended or compacted: read its events
             continue
-        return counts["rows"]
+        return removed
     return 0  # another process compacted more
-
-
-def _count_kinds(log: Log, through: int) -> Counter[str]:
-    """Return the numbers of rows, decisions and observations among the events 2 … `through`."""
-    counts = Counter[str]()
-    for row in log.read(2, through):
-        counts.update(("rows", row.kind))
-        if row.kind == "compacted":
-            earlier = decode_row(row, log.name)
-            assert isinstance(earlier, Compacted)
-            counts.update(decided=earlier.decisions, observed=earlier.observations)
-    return counts
 
 
 def _late_answer(row: Row, through: int) -> int | None:

@@ -22,16 +22,24 @@ An arm that is paused or retired is not eligible; late feedback for it is still 
 """
 
 import math
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any, Final, NamedTuple, Self
 
 import msgspec
 import numpy as np
+from msgspec.structs import asdict, replace
 
-from bayescontrol._arrays import AnyArray
+from bayescontrol._arrays import AnyArray, FloatArray
 from bayescontrol._support.names import LARGEST_PRICE
 from bayescontrol.durable.events import ARM_CHANGES, ArmChanged, Probabilities
-from bayescontrol.durable.plain import as_plain, as_stored, from_plain, same_value, short_repr
+from bayescontrol.durable.plain import (
+    Value,
+    as_plain,
+    as_stored,
+    from_plain,
+    same_value,
+    short_repr,
+)
 from bayescontrol.errors import (
     BadEvidence,
     DamagedLog,
@@ -71,24 +79,27 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True):
 
     #: The share of decisions that ignore the belief, and what they do: one arm, or any arm (None).
     holdout: float = 0.0
-    control: Any = None
+    control: Value = None
     #: The minimum and the maximum probability of an arm at every decision.
-    shares: Mapping[Any, tuple[float, float]] = msgspec.field(default_factory=dict)
+    shares: Mapping[Value, tuple[float, float]] = msgspec.field(default_factory=dict)
     #: The price of an arm in units of reward, or "reported": the mean of its reported costs.
-    prices: Mapping[Any, float | str] = msgspec.field(default_factory=dict)
+    prices: Mapping[Value, float | str] = msgspec.field(default_factory=dict)
     #: Seconds after which a decision without an observation gets the `default`.
     window: float | None = None
-    default: Any = None
+    default: Value = None
     #: The least and the greatest valid reward.
     reward_range: tuple[float, float] | None = None
 
     def __post_init__(self) -> None:
-        _require_number("holdout", self.holdout, 0.0, 1.0)
+        _require_number("holdout", self.holdout, 0.0, 1.0, "from 0 to 1")
+        for name in ("shares", "prices"):
+            if not isinstance(given := getattr(self, name), Mapping):
+                raise InvalidRequest(f"{name}={short_repr(given)}: give a mapping from arms")
         low_sum = 0.0
         for arm, bounds in self.shares.items():
             low, high = _require_pair(f"shares[{arm!r}]", bounds, "(minimum, maximum)")
-            _require_number(f"shares[{arm!r}] minimum", low, 0.0, 1.0)
-            _require_number(f"shares[{arm!r}] maximum", high, low, 1.0)
+            _require_number(f"shares[{arm!r}] minimum", low, 0.0, 1.0, "from 0 to 1")
+            _require_number(f"shares[{arm!r}] maximum", high, low, 1.0, f"from {low:g} to 1")
             low_sum += low
         if low_sum > 1.0 + _ROUNDING:
             raise InvalidRequest(f"shares: the minimum shares sum to {low_sum:.6g}: give at most 1")
@@ -98,7 +109,7 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True):
                     f"prices[{arm!r}]", price, -LARGEST_PRICE, LARGEST_PRICE, 'or "reported"'
                 )
         if self.window is not None:
-            _require_number("window", self.window, 0.0, math.inf, "of seconds")
+            _require_number("window", self.window, 0.0, math.inf, "from 0 up of seconds")
         if (self.window is None) != (self.default is None):
             raise InvalidRequest(
                 f"window={self.window!r}, default={short_repr(self.default)}: give both, the "
@@ -107,12 +118,12 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True):
         if self.reward_range is not None:
             low, high = _require_pair("reward_range", self.reward_range, "(least, greatest)")
             _require_number("reward_range[0]", low, -math.inf, math.inf)
-            _require_number("reward_range[1]", high, low, math.inf)
+            _require_number("reward_range[1]", high, low, math.inf, f"from {low:g} up")
             if self.default is not None:
                 self.require_in_range(self.default, "default")
 
     @classmethod
-    def from_settings(cls, settings: Mapping[str, Any]) -> Self:
+    def from_settings(cls, settings: Mapping[str, Value]) -> Self:
         """Return the configuration with these settings; raise `InvalidRequest` for unknown ones.
 
         >>> Configuration.from_settings({"windw": 60})
@@ -125,23 +136,15 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True):
                     f"{name!r} is no setting of a configuration: use "
                     f"{', '.join(cls.__struct_fields__)}"
                 )
-        given = dict(settings)
-        for name in ("shares", "prices"):
-            if not isinstance(given.get(name, {}), Mapping):
-                raise InvalidRequest(f"{name}={short_repr(given[name])}: give a mapping from arms")
-        if isinstance(given.get("shares"), Mapping):
-            given["shares"] = {
-                a: tuple(v) if isinstance(v, list) else v for a, v in given["shares"].items()
-            }
-        if isinstance(given.get("reward_range"), list):
-            given["reward_range"] = tuple(given["reward_range"])
+        given = {name: _as_tuple(v) for name, v in settings.items()}
+        if isinstance(shares := given.get("shares"), Mapping):
+            given["shares"] = {a: _as_tuple(bounds) for a, bounds in shares.items()}
         return cls(**given)
 
     def settings(self) -> dict[str, Any]:
         """Return the settings that differ from the defaults, as plain values."""
-        plain = {name: getattr(self, name) for name in self.__struct_fields__}
-        empty = Configuration()
-        given = {n: v for n, v in plain.items() if not same_value(v, getattr(empty, n))}
+        defaults = asdict(Configuration())
+        given = {n: v for n, v in asdict(self).items() if not same_value(v, defaults[n])}
         stored: dict[str, Any] = as_stored(given, "the configuration")
         return stored
 
@@ -154,19 +157,19 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True):
         """Whether decisions follow the agent alone: no holdout and no shares."""
         return not self.holdout and not self.shares
 
-    def require_in_range(self, o: Any, what: str) -> None:
+    def require_in_range(self, o: Value, what: str) -> None:
         """Raise `BadEvidence` if the reward of an observation is outside `reward_range`."""
-        if self.reward_range is None:
+        if self.reward_range is None or (isinstance(o, Totals) and not o.n):
             return
         low, high = self.reward_range
-        for r in _extreme_rewards(o):
-            if not (isinstance(r, int | float) and low <= r <= high):
-                raise BadEvidence(
-                    f"{what} {short_repr(o)}: its reward must be a number from {low:g} to "
-                    f"{high:g}, the declared range"
-                )
+        r = o.total / o.n if isinstance(o, Totals) else first_value(o)
+        if not (isinstance(r, int | float) and low <= r <= high):
+            raise BadEvidence(
+                f"{what} {short_repr(o)}: its reward must be a number from {low:g} to "
+                f"{high:g}, the declared range"
+            )
 
-    def require_arms(self, arms: Sequence[Any]) -> None:
+    def require_arms(self, arms: Sequence[Value]) -> None:
         """Raise `InvalidRequest` if a setting names an arm that is not one of these."""
         named = [("shares", a) for a in self.shares] + [("prices", a) for a in self.prices]
         named += [] if self.control is None else [("control", self.control)]
@@ -177,35 +180,35 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True):
                 )
 
 
-def _require_pair(what: str, value: Any, expected: str) -> tuple[Any, Any]:
+def _require_pair(what: str, value: object, expected: str) -> tuple[Any, Any]:
     """Return a pair; raise `InvalidRequest` if the value is not one."""
     if not (isinstance(value, tuple | list) and len(value) == 2):
         raise InvalidRequest(f"{what}={short_repr(value)}: give {expected}")
     return value[0], value[1]
 
 
-def _require_number(what: str, value: Any, low: float, high: float, hint: str = "") -> None:
+def _as_tuple(value: Value) -> Value:
+    """Return a list as a tuple, and other values unchanged."""
+    return tuple(value) if isinstance(value, list) else value
+
+
+def _require_number(what: str, value: Any, low: float, high: float, bounds: str = "") -> None:
     """Raise `InvalidRequest` unless the value is a finite number from `low` to `high`."""
     valid = isinstance(value, int | float) and not isinstance(value, bool)
     if not (valid and math.isfinite(value) and low <= value <= high):
-        expected = f"from {low:g} to {high:g}" if math.isfinite(high) else ""
-        if not math.isfinite(high) and math.isfinite(low):
-            expected = f"from {low:g} up"
-        words = " ".join(filter(None, ["a number", expected, hint]))
-        raise InvalidRequest(f"{what}={short_repr(value)}: expected {words}")
+        expected = f"a number {bounds}".rstrip()
+        raise InvalidRequest(f"{what}={short_repr(value)}: expected {expected}")
 
 
-def _extreme_rewards(o: Any) -> list[Any]:
-    """Return the reward of an observation; of totals, values that are in range if all can be."""
-    if isinstance(o, Totals):
-        return [o.total / o.n] if o.n else []
-    return [o[0] if isinstance(o, tuple | list) and o else o]
+def first_value(o: Value) -> Value:
+    """Return the reward of an observation: the first element of a list, or o itself."""
+    return o[0] if isinstance(o, tuple | list) and o else o
 
 
 # -- shares ----------------------------------------------------------------------------------------
 
 
-def limited(P: Probabilities, shares: Mapping[Any, tuple[float, float]]) -> dict[Any, float]:
+def limited(P: Probabilities, shares: Mapping[Value, tuple[float, float]]) -> dict[Any, float]:
     """Return p_i = clip(c P_i, low_i, high_i), with c such that Σ_i p_i = 1.
 
     Raise `InvalidRequest` if the bounds of these arms do not permit that. Σ_i clip(c P_i) is
@@ -235,11 +238,11 @@ def limited(P: Probabilities, shares: Mapping[Any, tuple[float, float]]) -> dict
     return dict(zip(P, _with_sum_one(p, low, high).tolist(), strict=True))
 
 
-def _with_sum_one(p: Any, low: Any, high: Any) -> Any:
+def _with_sum_one(p: FloatArray, low: FloatArray, high: FloatArray) -> FloatArray:
     """Correct the rounding of a sum within the bounds."""
     room = np.where(p.sum() < 1.0, high - p, p - low)
     total = room.sum()
-    return p if total <= 0.0 else p + (1.0 - p.sum()) * room / total
+    return p if total <= 0.0 else np.asarray(p + (1.0 - p.sum()) * room / total)
 
 
 class Restriction(NamedTuple):
@@ -249,7 +252,7 @@ class Restriction(NamedTuple):
     prices: tuple[tuple[Hashable, float], ...]
 
 
-def draw_from(p: Mapping[Any, float], u: float) -> Any:
+def draw_from(p: Mapping[Value, float], u: float) -> Any:
     """Return the arm at quantile u of these probabilities.
 
     >>> draw_from({"red": 0.25, "blue": 0.75}, 0.3)
@@ -264,7 +267,7 @@ def draw_from(p: Mapping[Any, float], u: float) -> Any:
     return last
 
 
-def redrawn(a: Any, P: Probabilities, p: Mapping[Any, float], rng: Stream) -> Any:
+def redrawn(a: Value, P: Probabilities, p: Mapping[Value, float], rng: Stream) -> Any:
     """Return an action from p, given a ~ P: a itself, or one that p favours more than P does."""
     if rng.random() * P[a] <= p[a]:
         return a
@@ -285,21 +288,21 @@ class Terms(msgspec.Struct, frozen=True):
 
     configuration: Configuration = Configuration()
     #: The arms that were added, with their priors, in order.
-    added: tuple[tuple[Any, Any], ...] = ()
+    added: tuple[tuple[Value, Value], ...] = ()
     #: The arms that are not active, and their states.
-    inactive: Mapping[Any, str] = {}
+    inactive: Mapping[Value, str] = {}
     #: By arm: the sum and the number of its reported costs.
-    costs: Mapping[Any, tuple[float, int]] = {}
+    costs: Mapping[Value, tuple[float, int]] = {}
 
-    def arm_state(self, arm: Any) -> str:
+    def arm_state(self, arm: Value) -> str:
         """Return "active", "paused" or "retired"."""
         return self.inactive.get(arm, _ACTIVE)
 
     def configured(self, configuration: Configuration) -> "Terms":
         """Return the terms with another configuration."""
-        return Terms(configuration, self.added, self.inactive, self.costs)
+        return replace(self, configuration=configuration)
 
-    def require_change(self, arm: Any, change: str, arms: Sequence[Any]) -> None:
+    def require_change(self, arm: Value, change: str, arms: Sequence[Value]) -> None:
         """Raise an error if this change of an arm is impossible; `arms` are all arms so far."""
         if change == "added":
             if arm in arms:
@@ -320,73 +323,61 @@ class Terms(msgspec.Struct, frozen=True):
 
     def changed(self, event: ArmChanged) -> "Terms":
         """Return the terms after an event about an arm."""
-        inactive, added = dict(self.inactive), self.added
-        state = ARM_CHANGES[event.change]
-        if state == _ACTIVE:
-            inactive.pop(event.arm, None)
-        else:
-            inactive[event.arm] = state
+        states = {**self.inactive, event.arm: ARM_CHANGES[event.change]}
+        inactive = {arm: state for arm, state in states.items() if state != _ACTIVE}
+        added = self.added
         if event.change == "added":
             added = (*added, (event.arm, event.prior))
-        return Terms(self.configuration, added, inactive, self.costs)
+        return replace(self, inactive=inactive, added=added)
 
-    def with_cost(self, arm: Any, cost: float) -> "Terms":
+    def with_cost(self, arm: Value, cost: float) -> "Terms":
         """Return the terms after a cost of an arm was reported."""
         total, n = self.costs.get(arm, (0.0, 0))
-        costs = {**self.costs, arm: (total + cost, n + 1)}
-        return Terms(self.configuration, self.added, self.inactive, costs)
+        return replace(self, costs={**self.costs, arm: (total + cost, n + 1)})
 
     # -- one decision ----------------------------------------------------------------------------
 
-    def active(self, arms: Sequence[Any]) -> list[Any]:
+    def active(self, arms: Sequence[Value]) -> list[Any]:
         """Return those of the arms that are active."""
         return [a for a in arms if a not in self.inactive]
 
     def prices(self) -> dict[Any, float]:
         """Return the price of each arm that has one; the price of an arm is 0 until it has."""
-        found = {}
-        for arm, price in self.configuration.prices.items():
-            if price == REPORTED:
-                total, n = self.costs.get(arm, (0.0, 0))
-                found[arm] = total / n if n else 0.0
-            else:
-                found[arm] = float(price)
-        return found
+        means = {arm: total / n for arm, (total, n) in self.costs.items()}
+        declared = self.configuration.prices.items()
+        return {a: means.get(a, 0.0) if p == REPORTED else float(p) for a, p in declared}
 
-    def restriction(self, among: Sequence[Any] | None, arms: Sequence[Any]) -> Restriction | None:
+    def restriction(
+        self, among: Sequence[Value] | None, find_arms: Callable[[], Sequence[Value]]
+    ) -> Restriction | None:
         """Return the eligible arms and the prices of a decision; None if nothing is restricted.
 
-        `arms` are all arms. Raise `UnknownArm` for an arm in `among` that does not exist, and
-        `InvalidRequest` if no arm is eligible.
+        `find_arms` returns all arms. Raise `UnknownArm` for an arm in `among` that does not exist,
+        and `InvalidRequest` if no arm is eligible.
         """
-        eligible = None
-        if among is not None:
-            unknown = [a for a in among if a not in arms]
-            if unknown:
+        if among is None and not self.inactive and not self.configuration.prices:
+            return None
+        arms, prices = find_arms(), tuple(self.prices().items())
+        if among is None and not self.inactive:
+            return Restriction(None, prices)
+        for a in among or ():
+            if a not in arms:
                 raise UnknownArm(
-                    f"among: there is no arm {unknown[0]!r}, the agent has {short_repr([*arms])}"
+                    f"among: there is no arm {a!r}, the agent has {short_repr([*arms])}"
                 )
-            eligible = tuple(a for a in self.active(arms) if a in among)
-        elif self.inactive:
-            eligible = tuple(self.active(arms))
-        if eligible == ():
+        eligible = tuple(a for a in self.active(arms) if among is None or a in among)
+        if not eligible:
             states = {a: self.arm_state(a) for a in among or ()}
             raise InvalidRequest(
                 f"no arm is eligible: among={short_repr(among)}, where {short_repr(states)}"
             )
-        prices = self.prices()
-        if eligible is None and not prices:
-            return None
-        return Restriction(eligible, tuple(prices.items()))
+        return Restriction(eligible, prices)
 
     # -- snapshots -------------------------------------------------------------------------------
 
     def save(self) -> AnyArray:
         """Return the terms as an array of bytes, for a snapshot."""
-        plain = {
-            "configuration": self.configuration.settings(), "added": [list(a) for a in self.added],
-            "inactive": dict(self.inactive), "costs": dict(self.costs),
-        }  # fmt: skip
+        plain = asdict(self) | {"configuration": self.configuration.settings()}
         return np.frombuffer(msgspec.json.encode(as_plain(plain, "the terms")), np.uint8)
 
     @classmethod
@@ -394,10 +385,13 @@ class Terms(msgspec.Struct, frozen=True):
         """Return the terms that `save` stored; raise `IncompatibleState` if they are damaged."""
         try:
             plain = from_plain(msgspec.json.decode(saved.tobytes()))
-            return cls(
-                Configuration.from_settings(plain["configuration"]),
-                tuple((arm, prior) for arm, prior in plain["added"]), plain["inactive"],
-                plain["costs"],
-            )  # fmt: skip
-        except (msgspec.DecodeError, DamagedLog, TypeError, ValueError, LookupError) as error:
+            configuration = Configuration.from_settings(plain["configuration"])
+            return cls(**{**plain, "configuration": configuration})
+        except (
+            msgspec.DecodeError,
+            DamagedLog,
+            TypeError,
+            ValueError,
+            LookupError,
+        ) as error:
             raise IncompatibleState(f"the saved terms cannot be read: {error}") from None

@@ -26,7 +26,7 @@ from bayescontrol.beliefs.draws import DrawsBelief
 from bayescontrol.beliefs.finite import FiniteBelief
 from bayescontrol.beliefs.particles import Event
 from bayescontrol.durable.configuration import Restriction
-from bayescontrol.durable.plain import as_plain, short_repr
+from bayescontrol.durable.plain import Value, as_plain, short_repr
 from bayescontrol.errors import BadEvidence, BadSituation, IncompatibleState, MissingCapability
 from bayescontrol.protocols import (
     AggregatedRewards,
@@ -65,7 +65,7 @@ def _declares(belief: Any, name: str) -> bool:
     return bool(vars(type(belief)).get(name, False))
 
 
-def _bad_situation(x: Any, error: BadEvidence) -> BadSituation:
+def _bad_situation(x: Value, error: BadEvidence) -> BadSituation:
     """Return the error for a draw: no observation is involved, so x is at fault."""
     return BadSituation("this agent needs a situation: call act(x)" if x is None else str(error))
 
@@ -81,7 +81,7 @@ class ProbabilityCache(Generic[T]):
     def __init__(self) -> None:
         self._cached: dict[Any, T] = {}
 
-    def get(self, x: Any, compute: Callable[[Any], T], more: Any = None) -> T:
+    def get(self, x: Value, compute: Callable[[Any], T], more: Any = None) -> T:
         """Return compute(x), or its cached result. Callers share it and must not change it.
 
         `more` is what the result also depends on.
@@ -149,7 +149,12 @@ class Driver:
         if not self.draws_change:
             self._undrawn = self.agent.belief.save()["drawn"]  # before any mode is drawn
 
-    def situation(self, x: Any) -> Any:
+    @property
+    def _belief(self) -> Any:
+        """The belief of the agent; None if it has none."""
+        return getattr(self.agent, "belief", None)
+
+    def situation(self, x: Value) -> Any:
         """Return the situation of the next decision: x, or the agent's current one."""
         current = self._start if self.accepts_late_feedback else getattr(self.agent, "x", None)
         if x is None:
@@ -170,15 +175,13 @@ class Driver:
             raise BadSituation(f"x={short_repr(x)}: expected {expected}, or no situation")
         return x
 
-    def act(self, x: Any, rng: Stream, restriction: Restriction | None = None) -> Any:
+    def act(self, x: Value, rng: Stream, restriction: Restriction | None = None) -> Any:
         """Return the action that the agent draws in situation x, within the restriction."""
         if self.draws_change:
             self._cache.clear()
         if isinstance(self.agent, ControlRule):
             self.agent.x = x
         try:
-            if restriction is None:
-                return self.agent.act(rng)
             with self._choosing(self.agent, restriction):
                 return self.agent.act(rng)
         except BadEvidence as error:
@@ -191,9 +194,9 @@ class Driver:
         with self._choosing(self.agent, Restriction(None, different)):
             pass
 
-    def require_reward(self, o: Any) -> None:
+    def require_reward(self, o: Value) -> None:
         """Raise BadEvidence if the arms cannot pay o, as far as that is known in advance."""
-        belief = getattr(self.agent, "belief", None)
+        belief = self._belief
         static = getattr(belief, "prior", belief)
         rewards = getattr(static, "family", None) or getattr(static, "link", None)
         if rewards is not None:
@@ -201,8 +204,12 @@ class Driver:
         elif self._start is not None or self.context_free:
             self.copy().learn(self._start, self.arms()[0], o)
 
-    def _choosing(self, agent: Any, restriction: Restriction) -> AbstractContextManager[None]:
+    def _choosing(
+        self, agent: Any, restriction: Restriction | None
+    ) -> AbstractContextManager[None]:
         """Return a context in which the modes of an agent choose within the restriction."""
+        if restriction is None:
+            return nullcontext()
         belief = getattr(agent, "belief", None)
         if not has(belief, Choosing) or not self._draws_each_step:
             held = "" if self._draws_each_step else ", because it holds modes for several steps"
@@ -218,19 +225,18 @@ class Driver:
             self.agent.mode = None
 
     def arms(self) -> Sequence[Any]:
-        """Return all arms, also inactive ones; raise MissingCapability if there are none."""
-        belief = getattr(self.agent, "belief", None)
-        labels = getattr(belief, "labels", None)
+        """Return all arms, also inactive ones; raise MissingCapability without arms."""
+        labels = getattr(self._belief, "labels", None)
         if labels is None and self.accepts_late_feedback:
             labels = self.probabilities(self._start)
         if labels is None:
             raise MissingCapability(f"{self.agent!r} has no arms to choose from")
         return tuple(labels)
 
-    def add_arm(self, arm: Any, prior: Any) -> None:
+    def add_arm(self, arm: Value, prior: Value) -> None:
         """Add an arm to the belief."""
-        add = getattr(getattr(self.agent, "belief", None), "add", None)
-        if add is None or not hasattr(self.agent.belief, "labels"):
+        add = getattr(self._belief, "add", None)
+        if add is None or not hasattr(self._belief, "labels"):
             raise MissingCapability(f"{self.agent!r} cannot get more arms")
         self._cache.clear()
         add(arm, prior) if prior is not None else add(arm)
@@ -244,22 +250,19 @@ class Driver:
                 del self._decisions[min(self._decisions)]
 
     def probabilities(
-        self, x: Any, restriction: Restriction | None = None
+        self, x: Value, restriction: Restriction | None = None
     ) -> dict[Any, float] | None:
         """Return P(a | âo_<n) of every action, or None if it is not known exactly.
 
         The probabilities are not known while a mode is held, and if the arms are so far apart that
         the integral fails.
         """
-        if restriction is None:
-            cached = self._cache.get(x, self._compute_probabilities)
-        else:
-            compute = partial(self._compute_probabilities, restriction=restriction)
-            cached = self._cache.get(x, compute, restriction)
+        compute = partial(self._compute_probabilities, restriction=restriction)
+        cached = self._cache.get(x, compute, restriction)
         return None if cached is None else dict(cached)
 
     def _compute_probabilities(
-        self, x: Any, restriction: Restriction | None = None
+        self, x: Value, restriction: Restriction | None = None
     ) -> dict[Any, float] | None:
         agent = self.agent
         known = self._has_probabilities if restriction is None else self._may_have_probabilities
@@ -270,9 +273,8 @@ class Driver:
             if self._counts_decisions:
                 agent = agent.copy()
                 agent.belief.begin()  # time goes on before the next decision
-        context = nullcontext() if restriction is None else self._choosing(agent, restriction)
         try:
-            with context:
+            with self._choosing(agent, restriction):
                 return dict(agent.action_probabilities())
         except MissingCapability:
             if restriction is None:
@@ -283,11 +285,15 @@ class Driver:
         except BadEvidence as error:
             raise _bad_situation(x, error) from error
 
-    def learn(self, x: Any, a: Any, o: Any, n: int | None = None) -> None:
+    def learn(self, x: Value, a: Value, o: Value, n: int | None = None) -> None:
         """Learn from o, the observation after action a in x, which event n decided."""
         self._cache.clear()
         if type(o) is Totals:
-            self._learn_totals(x, a, o)
+            if not has(self._belief, AggregatedRewards):
+                raise MissingCapability(
+                    f"{self.agent!r} cannot learn from totals: observe each decision by its id"
+                )
+            self._belief.observe_totals(x, a, o)
         elif n is not None and self._decisions and self.accepts_late_feedback:
             if n not in self._decisions:
                 raise errors.TooLate(
@@ -300,18 +306,9 @@ class Driver:
         else:
             self.agent.observe(a, o)
 
-    def _learn_totals(self, x: Any, a: Any, totals: Totals) -> None:
-        """Learn the totals of rewards of arm a in x."""
-        belief = getattr(self.agent, "belief", None)
-        if not has(belief, AggregatedRewards):
-            raise MissingCapability(
-                f"{self.agent!r} cannot learn from totals: observe each decision by its id"
-            )
-        belief.observe_totals(x, a, totals)
-
-    def refit(self, draws: Any, later: list[Event], log_weights: Any) -> None:
+    def refit(self, draws: Value, later: Sequence[Event], log_weights: Value) -> None:
         """Replace the posterior draws of the belief, and learn the later steps (x, a, o)."""
-        belief = getattr(self.agent, "belief", None)
+        belief = self._belief
         if not isinstance(belief, DrawsBelief):
             raise MissingCapability(
                 f"{self.agent!r} cannot be refitted: only models of draws can, such as DrawsBandit"

@@ -17,14 +17,15 @@ takes the place of the observation that it corrects. Decision n is a function of
 it and of the random streams (seed, n), so every action can be drawn again.
 """
 
+from base64 import b64encode
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final, Literal, TypeAlias
 from zlib import crc32
 
 import msgspec
-from msgspec.structs import asdict
+from msgspec.structs import asdict, fields, replace
 
-from bayescontrol.durable.plain import as_plain, from_plain
+from bayescontrol.durable.plain import Value, as_plain, from_plain
 from bayescontrol.durable.stores.log import Log, Row, damaged_error, require_readable
 from bayescontrol.errors import DamagedLog, StoreBusy
 from bayescontrol.protocols import Totals
@@ -44,7 +45,7 @@ class Created(msgspec.Struct, frozen=True, kw_only=True):
     format: int
     model: str
     version: int
-    settings: dict[str, Any]
+    settings: dict[str, Value]
     seed: int
     time: float
     #: For a `named_model`: a digest of the agent before the first event.
@@ -59,15 +60,15 @@ class Decided(msgspec.Struct, frozen=True, kw_only=True, gc=False, repr_omit_def
     """
 
     seq: int
-    x: Any
-    a: Any
-    p: float | None
-    key: str | None
+    x: Value
+    a: Value
+    p: float | None = None
+    key: str | None = None
     time: float
     #: The caller's session; a later decision of the session is made only if `a` is not eligible.
     session: str | None = None
     #: The arms that were eligible; None: all active ones.
-    among: list[Any] | None = None
+    among: list[Value] | None = None
     #: Whether the decision belongs to the holdout, which ignores the belief.
     holdout: bool = False
 
@@ -81,7 +82,7 @@ class Observed(msgspec.Struct, frozen=True, kw_only=True, gc=False, repr_omit_de
 
     seq: int
     n: int
-    o: Any
+    o: Value
     time: float
     #: The reported cost of the decision.
     cost: float | None = None
@@ -91,13 +92,15 @@ class Observed(msgspec.Struct, frozen=True, kw_only=True, gc=False, repr_omit_de
 class Corrected(msgspec.Struct, frozen=True, kw_only=True, gc=False, repr_omit_defaults=True):
     """o is the observation that event n, a default or a withdrawal, did not have.
 
-    >>> Corrected(seq=4, n=3, o=1, time=0.0).o
+    >>> Corrected(seq=4, n=3, answer=3, o=1, time=0.0).o
     1
     """
 
     seq: int
     n: int
-    o: Any
+    #: The number of the first answer of the decision: n, or what event n amends.
+    answer: int
+    o: Value
     time: float
     cost: float | None = None
 
@@ -105,12 +108,14 @@ class Corrected(msgspec.Struct, frozen=True, kw_only=True, gc=False, repr_omit_d
 class Withdrawn(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """Event n was wrong: its decision has no observation.
 
-    >>> Withdrawn(seq=4, n=3, time=0.0).n
+    >>> Withdrawn(seq=4, n=3, answer=3, time=0.0).n
     3
     """
 
     seq: int
     n: int
+    #: The number of the first answer of the decision: n, or what event n amends.
+    answer: int
     time: float
 
 
@@ -122,15 +127,16 @@ class Aggregated(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     seq: int
-    x: Any
-    a: Any
+    x: Value
+    a: Value
     totals: Totals
     key: str
     time: float
 
 
 #: What can happen to an arm, and the state in which it is afterwards.
-ARM_CHANGES: Final = {
+ArmChange: TypeAlias = Literal["added", "paused", "resumed", "retired"]
+ARM_CHANGES: Final[Mapping[ArmChange, str]] = {
     "added": "active", "paused": "paused", "resumed": "active", "retired": "retired"
 }  # fmt: skip
 
@@ -143,11 +149,11 @@ class ArmChanged(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     seq: int
-    arm: Any
-    change: str
+    arm: Value
+    change: ArmChange
     time: float
     #: For a new arm: its prior; None: the prior that the model gives every arm, or learns.
-    prior: Any = None
+    prior: Value = None
 
 
 class Configured(msgspec.Struct, frozen=True, kw_only=True):
@@ -171,8 +177,8 @@ class Refitted(msgspec.Struct, frozen=True, kw_only=True):
 
     seq: int
     through: int
-    draws: Any
-    log_weights: Any
+    draws: Value
+    log_weights: Value
     time: float
 
 
@@ -203,6 +209,8 @@ Event: TypeAlias = (
 )  # fmt: skip
 #: An event that amends an observation.
 Amendment: TypeAlias = Corrected | Withdrawn
+#: An event about the agent as a whole.
+AgentEvent: TypeAlias = ArmChanged | Configured | Aggregated | Refitted
 #: {b: P(b | past, x)}
 Probabilities: TypeAlias = Mapping[Any, float]
 
@@ -216,11 +224,11 @@ class Decision(msgspec.Struct, frozen=True, eq=False, gc=False):
 
     #: Pass this to `observe`.
     id: str
-    action: Any
+    action: Value
     #: P(action | past), or None if it is not known exactly.
     probability: float | None
     #: The situation x.
-    situation: Any
+    situation: Value
     #: The number of the last event that the decision is based on.
     basis: int
     #: Seconds since 1970.
@@ -260,7 +268,11 @@ class Decision(msgspec.Struct, frozen=True, eq=False, gc=False):
         return f"Decision({fields})"
 
 
-def decision_number(id: str | int | Decision) -> int:
+#: What names a decision: its id, its number, or the decision itself.
+DecisionId: TypeAlias = str | int | Decision
+
+
+def decision_number(id: DecisionId) -> int:
     """Parse an id into its event number; return 0 if it is invalid.
 
     Accepts decisions, integers and digit strings.
@@ -289,72 +301,53 @@ class _Head(msgspec.Struct):
     session: str | None = None
 
 
-class _DecidedBody(msgspec.Struct, omit_defaults=True, gc=False):
-    x: Any
-    a: Any
-    time: float
-    p: float | None = None
-    among: list[Any] | None = None
-    holdout: bool = False
+def _as_seed(text: Any) -> int:
+    """Return the seed; raise ValueError if it is invalid."""
+    if not isinstance(text, str) or not 0 <= int(text) < 2**128:
+        raise ValueError(f"its seed is {text!r}")
+    return int(text)
 
 
-class _ObservedBody(msgspec.Struct, omit_defaults=True, gc=False):
-    o: Any
-    time: float
-    cost: float | None = None
+def _as_format(number: Any) -> Any:
+    """Return the format of the log; raise `NewerFormat` if a later release wrote it."""
+    if isinstance(number, int):
+        require_readable("the log", "format", number, FORMAT)
+    return number
 
 
-class _WithdrawnBody(msgspec.Struct, gc=False):
-    time: float
-
-
-class _AggregatedBody(msgspec.Struct, gc=False):
-    x: Any
-    a: Any
-    totals: tuple[int, float, float | None]
-    time: float
-
-
-class _ArmBody(msgspec.Struct, omit_defaults=True, gc=False):
-    arm: Any
-    change: Literal["added", "paused", "resumed", "retired"]
-    time: float
-    prior: Any = None
-
-
-class _ConfiguredBody(msgspec.Struct, gc=False):
-    configuration: Any
-    time: float
-
-
+#: The kinds of events by their stored names. A `defaulted` event is an `Observed` with `default`.
+_KINDS: Final[Mapping[str, type[Event]]] = {
+    "created": Created, "configured": Configured, "arm": ArmChanged, "decided": Decided,
+    "defaulted": Observed, "observed": Observed, "corrected": Corrected, "withdrawn": Withdrawn,
+    "aggregated": Aggregated, "refitted": Refitted, "compacted": Compacted,
+}  # fmt: skip
+_KIND_OF: Final = {event_type: kind for kind, event_type in _KINDS.items()}
+#: How fields are encoded that JSON has no values for; all others by `as_plain`. A seed has up to
+#: 128 bits, more than a JSON number holds.
+_ENCODERS: Final[Mapping[str, Callable[[Any], Any]]] = {
+    "seed": str, "state": lambda state: b64encode(state).decode(),
+    "digest": lambda digest: b64encode(digest).decode(),
+    "pending": lambda found: [to_line(replace(d, key=None, session=None)) for d in found],
+}  # fmt: skip
+_DECODERS: Final[Mapping[str, Callable[[Any], Any]]] = {
+    "seed": _as_seed, "format": _as_format,
+    "pending": lambda lines: [from_line(line) for line in lines],
+}  # fmt: skip
+#: The fields of the payload, which are no columns of a row: their names, defaults and encoders.
+_PAYLOAD_FIELDS: Final = {
+    event_type: [
+        (f.name, f.default, _ENCODERS.get(f.name, as_plain))
+        for f in fields(event_type)
+        if f.name not in Row._fields
+    ]
+    for event_type in _KIND_OF
+}
+#: A number for each kind, for the checksum.
+_KIND_CODES: Final = {kind: crc32(kind.encode()) for kind in _KINDS}
 #: The factors of seq and n in the checksum: two large primes (of xxHash), to spread their bits.
 _SEQ_FACTOR, _N_FACTOR = 2654435761, 2246822519
-
-
-class _CompactedBody(msgspec.Struct, gc=False):
-    state: bytes
-    digest: bytes
-    decisions: int
-    observations: int
-    time: float
-    #: The number and the payload of each decision.
-    pending: list[tuple[int, msgspec.Raw]]
-
-
 _encode: Final = msgspec.json.Encoder().encode
 _decode_object: Final = msgspec.json.Decoder(dict[str, Any]).decode
-#: The kinds of events by their stored names, with the decoder of the payload.
-_DECODERS: Final[dict[str, Callable[[bytes], Any]]] = {
-    kind: msgspec.json.Decoder(body).decode
-    for kind, body in {
-        "created": dict[str, Any], "decided": _DecidedBody, "observed": _ObservedBody,
-        "refitted": dict[str, Any], "defaulted": _ObservedBody, "corrected": _ObservedBody,
-        "withdrawn": _WithdrawnBody, "aggregated": _AggregatedBody, "arm": _ArmBody,
-        "configured": _ConfiguredBody, "compacted": _CompactedBody,
-    }.items()
-}  # fmt: skip
-#: A number for each kind, for the checksum.
-_KIND_CODES: Final = {kind: crc32(kind.encode()) for kind in _DECODERS}
 
 
 def _checksum(
@@ -371,61 +364,23 @@ def _checksum(
 
 
 def encode_row(event: Event) -> Row:
-    """Encode an event as a row.
+    """Encode an event as a row. The payload has its other fields, without defaults.
 
     >>> encode_row(Observed(seq=3, n=2, o=1, time=0.5))[:3]
     (3, 'observed', 2)
     """
-    n = key = session = None
-    body: Any
-    if type(event) is Decided:
-        kind, key, session = "decided", event.key, event.session
-        x, a = as_plain(event.x, "the situation"), as_plain(event.a, "the action")
-        among = event.among and as_plain(event.among, "an eligible arm")
-        body = _DecidedBody(x, a, event.time, event.p, among, event.holdout)
-    elif type(event) is Observed or type(event) is Corrected:
-        kind, n = "corrected", event.n
-        if type(event) is Observed:
-            kind = "defaulted" if event.default else "observed"
-        body = _ObservedBody(as_plain(event.o, "the observation"), event.time, event.cost)
-    elif type(event) is Withdrawn:
-        kind, n, body = "withdrawn", event.n, _WithdrawnBody(event.time)
-    else:
-        kind, key, body = _rare_body(event)
+    kind = _KIND_OF[type(event)]
+    body = {}
+    for name, default, encode in _PAYLOAD_FIELDS[type(event)]:
+        if (value := getattr(event, name)) is not default:
+            body[name] = encode(value)
+    if body.pop("default", False):
+        kind = "defaulted"
+    n, key = getattr(event, "n", None), getattr(event, "key", None)
+    session = getattr(event, "session", None)
     payload = _encode(body)
     checksum = _checksum(event.seq, kind, n, key, session, payload)
     return Row(event.seq, kind, n, key, session, payload, checksum)
-
-
-def _rare_body(event: Event) -> tuple[str, str | None, Any]:
-    """Return the kind, the key and the payload of an event that is written rarely."""
-    if isinstance(event, Aggregated):
-        x, a = as_plain(event.x, "the situation"), as_plain(event.a, "the arm")
-        return "aggregated", event.key, _AggregatedBody(x, a, event.totals, event.time)
-    if isinstance(event, ArmChanged):
-        arm, prior = as_plain(event.arm, "the arm"), as_plain(event.prior, "the prior")
-        return (
-            "arm",
-            None,
-            {"arm": arm, "change": event.change, "time": event.time}
-            | ({} if prior is None else {"prior": prior}),
-        )
-    if isinstance(event, Configured):
-        settings = as_plain(event.configuration, "the configuration")
-        return "configured", None, _ConfiguredBody(settings, event.time)
-    if isinstance(event, Compacted):
-        pending = [(d.seq, msgspec.Raw(encode_row(d).payload)) for d in event.pending]
-        sealed = asdict(event) | {"pending": pending}
-        del sealed["seq"]
-        return "compacted", None, _CompactedBody(**sealed)
-    if isinstance(event, Refitted):
-        fit = as_plain({"draws": event.draws, "log_weights": event.log_weights}, "the draws")
-        return "refitted", None, {"through": event.through, "fit": fit, "time": event.time}
-    assert isinstance(event, Created)
-    settings = as_plain(event.settings, "a setting of the model")
-    # The seed has up to 128 bits, more than a JSON number holds.
-    fields = asdict(event) | {"settings": settings, "seed": str(event.seed)}
-    return "created", None, {k: v for k, v in fields.items() if k != "seq" and v is not None}
 
 
 def decode_row(row: Row, log: str | None = None) -> Event:
@@ -438,65 +393,15 @@ def decode_row(row: Row, log: str | None = None) -> Event:
     """
     seq, kind, n, key, session, payload, checksum = row
     try:
-        if checksum != _checksum(seq, kind, n, key, session, payload):
+        if checksum != _checksum(*row[:-1]):
             raise damaged_error(log, f"event {seq} is damaged, its checksum is wrong")
-        if kind not in _DECODERS:
+        if kind not in _KINDS:
             raise damaged_error(log, f"event {seq} has the unknown kind {kind!r}")
-        body = _DECODERS[kind](payload)
-        if kind == "decided":
-            x, a = from_plain(body.x), from_plain(body.a)
-            among = None if body.among is None else from_plain(body.among)
-            return Decided(
-                seq=seq, x=x, a=a, p=body.p, key=key, time=body.time, session=session,
-                among=among, holdout=body.holdout,
-            )  # fmt: skip
-        if n is None:
-            return _decode_rare(seq, kind, key, body)
-        if kind == "withdrawn":
-            return Withdrawn(seq=seq, n=n, time=body.time)
-        o, cost = from_plain(body.o), body.cost
-        if kind == "corrected":
-            return Corrected(seq=seq, n=n, o=o, time=body.time, cost=cost)
-        default = kind == "defaulted"
-        return Observed(seq=seq, n=n, o=o, time=body.time, cost=cost, default=default)
-    except (ValueError, RecursionError, TypeError, AttributeError, KeyError) as error:
+        body = {k: _DECODERS.get(k, from_plain)(v) for k, v in _decode_object(payload).items()}
+        body |= {"seq": seq, "n": n, "key": key, "session": session, "default": kind == "defaulted"}
+        return msgspec.convert(body, _KINDS[kind])
+    except (ValueError, RecursionError, TypeError, AttributeError) as error:
         raise damaged_error(log, f"event {seq} cannot be read ({error})") from None
-
-
-def _decode_rare(seq: int, kind: str, key: str | None, body: Any) -> Event:
-    """Decode an event without n, from its payload."""
-    if kind == "aggregated" and key is not None:
-        x, a, totals = from_plain(body.x), from_plain(body.a), Totals(*body.totals)
-        return Aggregated(seq=seq, x=x, a=a, totals=totals, key=key, time=body.time)
-    if kind == "arm":
-        arm, prior = from_plain(body.arm), from_plain(body.prior)
-        return ArmChanged(seq=seq, arm=arm, change=body.change, time=body.time, prior=prior)
-    if kind == "configured":
-        settings = msgspec.convert(from_plain(body.configuration), dict[str, Any])
-        return Configured(seq=seq, configuration=settings, time=body.time)
-    if kind == "refitted":
-        return msgspec.convert(body | from_plain(body["fit"]) | {"seq": seq}, Refitted)
-    if kind == "compacted":
-        pending = []
-        for number, encoded in body.pending:
-            decision = bytes(encoded)
-            checksum = _checksum(number, "decided", None, None, None, decision)
-            pending.append(decode_row(Row(number, "decided", None, None, None, decision, checksum)))
-        return Compacted(**asdict(body) | {"seq": seq, "pending": pending})
-    if kind == "created":
-        return _as_created(seq, body)
-    raise ValueError(f"a {kind!r} event needs n or a key")
-
-
-def _as_created(seq: int, body: dict[str, Any]) -> Created:
-    """Return a `created` event; raise `NewerFormat` if a later release wrote it."""
-    log_format, seed = body.get("format"), body.get("seed")
-    if isinstance(log_format, int):
-        require_readable("the log", "format", log_format, FORMAT)
-    if not isinstance(seed, str) or not 0 <= int(seed) < 2**128:
-        raise ValueError(f"its seed is {seed!r}")
-    settings = from_plain(body.get("settings"))
-    return msgspec.convert(body | {"seq": seq, "settings": settings, "seed": int(seed)}, Created)
 
 
 def read_events(log: Log, start: int = 1, stop: int | None = None) -> Iterator[Event]:
@@ -545,13 +450,12 @@ def from_line(line: str) -> Event:
     Observed(seq=3, n=2, o=1, time=0.5)
     """
     try:
-        fields = _decode_object(line)
-        head = msgspec.convert(fields, _Head)
-        payload = _encode({k: v for k, v in fields.items() if k not in _Head.__struct_fields__})
+        columns = _decode_object(line)
+        head = msgspec.convert(columns, _Head)
+        payload = _encode({k: v for k, v in columns.items() if k not in _Head.__struct_fields__})
     except (ValueError, RecursionError) as error:
         raise DamagedLog(f"{line[:60]!r} is not an event of a log ({error})") from None
-    head_columns = (head.seq, head.kind, head.n, head.key, head.session)
-    return decode_row(Row(*head_columns, payload, head.checksum))
+    return decode_row(Row(**asdict(head), payload=payload))
 
 
 def check_history(events: Iterable[Event], start: int | None = 1) -> Iterator[Event]:
@@ -566,8 +470,9 @@ def check_history(events: Iterable[Event], start: int | None = 1) -> Iterator[Ev
     first = expected = start
     sealed = 1
     keys: set[str] = set()
-    # Events that can be answered or amended; answered or amended ones from before the first event.
-    decisions, answers, early = set[int](), set[int](), set[int]()
+    # The decisions without an answer; the first answer by the number of the last amendment; events
+    # before the first one that were answered or amended.
+    decisions, answers, early = set[int](), dict[int, int](), set[int]()
     for event in events:
         if first is None or expected is None:
             first = expected = event.seq
@@ -579,15 +484,19 @@ def check_history(events: Iterable[Event], start: int | None = 1) -> Iterator[Ev
             raise DamagedLog(f"expected event {expected}, found {found} {event.seq}")
         expected = event.seq + 1
         if isinstance(event, Observed | Corrected | Withdrawn):
-            n, possible = event.n, decisions if type(event) is Observed else answers
-            if n not in possible and (n in early or not 1 <= n < first):
-                what = "observes decision" if type(event) is Observed else "amends event"
+            n, answer = event.n, event.seq
+            if isinstance(event, Observed):
+                what, is_possible = "observes decision", n in decisions
+                decisions.discard(n)
+            else:
+                what, answer = "amends event", event.answer
+                is_possible = answers.pop(n, None) == answer
+            if not is_possible and (n in early or not 1 <= n < first):
                 raise DamagedLog(
                     f"event {event.seq} {what} {n}, which does not exist, or which another event "
                     "answers or amends"
                 )
-            possible.discard(n)
-            answers.add(event.seq)
+            answers[event.seq] = answer
             if n < first:
                 early.add(n)
         elif isinstance(event, Decided | Aggregated):

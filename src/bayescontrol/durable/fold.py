@@ -17,6 +17,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
+from bayescontrol import errors
 from bayescontrol._arrays import Arrays
 from bayescontrol.beliefs.particles import Event as Step
 from bayescontrol.durable import events
@@ -35,34 +36,14 @@ from bayescontrol.durable.decisions import (
     read_amendments,
 )
 from bayescontrol.durable.driver import Driver
-from bayescontrol.durable.events import (
-    Aggregated,
-    ArmChanged,
-    Compacted,
-    Configured,
-    Corrected,
-    Created,
-    Decided,
-    Observed,
-    Refitted,
-    Withdrawn,
-)
 from bayescontrol.durable.models import KINDS, Model
-from bayescontrol.durable.plain import as_stored, same_value, short_repr
+from bayescontrol.durable.plain import Value, as_stored, same_value, short_repr
 from bayescontrol.durable.stores.log import (
     DamagedSnapshot,
     Log,
     Snapshot,
     damaged_error,
     snapshots_to_delete,
-)
-from bayescontrol.errors import (
-    DamagedLog,
-    IncompatibleState,
-    MissingCapability,
-    ModelMismatch,
-    StoreBusy,
-    TooLate,
 )
 from bayescontrol.seeding import Stream
 
@@ -87,7 +68,7 @@ PLAIN: Final = Terms()
 class Drawn(NamedTuple):
     """An action that was drawn, and how."""
 
-    a: Any
+    a: Value
     #: P(b | past, x) of every action b, or None if it is not known exactly.
     probabilities: events.Probabilities | None
     holdout: bool
@@ -124,9 +105,10 @@ class Fold:
 
     # -- decisions -------------------------------------------------------------------------------
 
-    def draw(self, n: int, x: Any, among: Sequence[Any] | None = None) -> Drawn:
+    def draw(self, n: int, x: Value, among: Sequence[Value] | None = None) -> Drawn:
         """Draw the action of decision n in situation x from the streams of n."""
-        configuration, restriction = self.terms.configuration, self._restriction(among)
+        restriction = self.terms.restriction(among, self.driver.arms)
+        configuration = self.terms.configuration
         stream = Stream.named(self.seed, n, "agent")
         if configuration.is_plain:
             P = self.driver.probabilities(x, restriction)
@@ -147,26 +129,21 @@ class Fold:
         return Drawn(a, policies.mixed(configuration.holdout), holdout)
 
     def probabilities(
-        self, x: Any, among: Sequence[Any] | None = None
+        self, x: Value, among: Sequence[Value] | None = None
     ) -> events.Probabilities | None:
         """P(a | past, x) of every action that may be drawn; None if it is not known exactly."""
-        configuration, restriction = self.terms.configuration, self._restriction(among)
+        restriction = self.terms.restriction(among, self.driver.arms)
+        configuration = self.terms.configuration
         if configuration.is_plain:
             return self.driver.probabilities(x, restriction)
         return self._policies(x, restriction).mixed(configuration.holdout)
 
-    def _restriction(self, among: Sequence[Any] | None) -> Restriction | None:
-        """Return what a decision restricts; None if nothing."""
-        if among is None and not self.terms.inactive and not self.terms.configuration.prices:
-            return None
-        return self.terms.restriction(among, self.driver.arms())
-
-    def _policies(self, x: Any, restriction: Restriction | None) -> _Policies:
+    def _policies(self, x: Value, restriction: Restriction | None) -> _Policies:
         """Return the probabilities of the agent and of the holdout, with and without the shares."""
         configuration, shares = self.terms.configuration, self.terms.configuration.shares
         P, among = self.driver.probabilities(x, restriction), restriction and restriction.among
         if P is None and shares:
-            raise MissingCapability(
+            raise errors.MissingCapability(
                 "this agent has no exact action probabilities, which shares of arms need: "
                 "configure it without `shares`"
             )
@@ -195,13 +172,13 @@ class Fold:
             driver.require_choosing([*c.prices])
         if c.window is not None:
             if not driver.accepts_late_feedback:
-                raise MissingCapability(
+                raise errors.MissingCapability(
                     "this agent needs each observation before its next decision: it cannot have a "
                     "window"
                 )
             driver.require_reward(c.default)
 
-    def take_decision(self, event: Decided, *, draw: bool, compare: bool = True) -> None:
+    def take_decision(self, event: events.Decided, *, draw: bool, compare: bool = True) -> None:
         """Fold a decision. With `draw`, repeat the draw; with `compare`, require the same action.
 
         `draw` is required if draws change the agent.
@@ -215,17 +192,17 @@ class Fold:
         if not self.driver.accepts_late_feedback:
             self.due = event.seq
 
-    def draw_again(self, event: Decided) -> None:
+    def draw_again(self, event: events.Decided) -> None:
         """Draw a logged decision again; raise `ModelMismatch` if this gives another action."""
         a, _, holdout = self.draw(event.seq, event.x, event.among)
         if holdout != event.holdout or not same_value(as_stored(a, "the action"), event.a):
-            raise ModelMismatch(
+            raise errors.ModelMismatch(
                 f"decision {event.seq} was {event.a!r}, drawn again it is {a!r}: the code of the "
                 "model has changed; give the changed model a new version and a new log"
             )
 
     def require_probability(
-        self, event: Decided, probabilities: events.Probabilities | None
+        self, event: events.Decided, probabilities: events.Probabilities | None
     ) -> None:
         """Raise `ModelMismatch` if P(a | âo_<n) differs from the log by more than rounding."""
         if event.p is None:
@@ -234,57 +211,51 @@ class Fold:
         tolerances = {"rel_tol": _TOLERANCE, "abs_tol": _PROBABILITY_TOLERANCE}
         if p is None or not math.isclose(p, event.p, **tolerances):
             now = "none" if p is None else f"{p:.6g}"
-            raise ModelMismatch(
+            raise errors.ModelMismatch(
                 f"decision {event.seq}, {short_repr(event.a)}, had probability {event.p:.6g}, "
                 f"computed again it has {now}: the log or the code of the model has changed; give "
                 "the changed model a new version and a new log"
             )
 
     def take_observation(
-        self, event: Observed, x: Any, a: Any, final: Observed | Corrected | None = None
+        self, event: events.Observed, x: Value, a: Value, final: events.Corrected | None = None
     ) -> None:
         """Fold an observation: learn it, or what replaces it, as that of action a in x."""
-        o = event if final is None else final
+        o = final or event
         try:
             self.driver.learn(x, a, o.o, event.n)
-        except TooLate:  # a changing world has moved on: a default has no effect
+        except errors.TooLate:  # a changing world has moved on: a default has no effect
             if not event.default:
                 raise
         if o.cost is not None:
             self.terms = self.terms.with_cost(a, o.cost)
         self.seq, self.due = event.seq, 0
 
-    def take_terms(self, event: ArmChanged | Configured) -> None:
-        """Fold a change of the arms or of the configuration."""
-        if isinstance(event, Configured):
+    def take_other(self, event: events.AgentEvent, later: Sequence[Step] = ()) -> None:
+        """Fold an event about the agent; `later` are the steps that a new fit does not contain."""
+        if isinstance(event, events.Configured):
             self.terms = self.terms.configured(Configuration.from_settings(event.configuration))
-        else:
+        elif isinstance(event, events.ArmChanged):
             if event.change == "added":
                 self.driver.add_arm(event.arm, event.prior)
             self.terms = self.terms.changed(event)
+        elif isinstance(event, events.Aggregated):
+            self.driver.learn(event.x, event.a, event.totals)
+        else:
+            self.driver.refit(event.draws, later, event.log_weights)
         self.seq = event.seq
 
-    def take_totals(self, event: Aggregated) -> None:
-        """Fold the totals of rewards of an arm."""
-        self.driver.learn(event.x, event.a, event.totals)
-        self.seq = event.seq
-
-    def take_refit(self, event: Refitted, later: list[Step]) -> None:
-        """Fold the draws of a new fit, which does not contain the steps `later`."""
-        self.driver.refit(event.draws, later, event.log_weights)
-        self.seq = event.seq
-
-    def take_sealed(self, event: Compacted, decisions: Decisions) -> None:
+    def take_sealed(self, event: events.Compacted, decisions: Decisions) -> None:
         """Continue with the state of a sealed snapshot."""
         if self.seq != 1:
-            raise StoreBusy(
+            raise errors.StoreBusy(
                 f"the log was compacted through event {event.seq} while it was read: open it again"
             )
         try:
             snapshot = Snapshot(event.seq, event.state, event.digest)
             decisions.open = self.load(snapshot, event.seq)
-        except IncompatibleState as error:
-            raise ModelMismatch(
+        except errors.IncompatibleState as error:
+            raise errors.ModelMismatch(
                 f"the sealed snapshot at event {event.seq} does not fit the model ({error}): open "
                 "the log with the model and the release that compacted it, or restore a backup"
             ) from None
@@ -302,38 +273,35 @@ class Fold:
         put, observed_by, final = decisions.put, decisions.observed_by, amendments.final
         accepts_late_feedback = self.driver.accepts_late_feedback
         for event in history:
-            if type(event) is Observed:
+            if isinstance(event, events.Observed):
                 decision = observed_by(event)
                 if not accepts_late_feedback and event.n != self.due:
                     due = f"decision {self.due}" if self.due else "no decision"
                     why = f"event {event.seq} observes decision {event.n}, but {due} was due"
                     raise damaged_error(None, why)
                 o = final.get(event.seq) if final else None
-                if isinstance(o, Withdrawn):
+                if isinstance(o, events.Withdrawn):
                     self.seq = event.seq
                 else:
                     self.take_observation(event, decision.x, decision.a, o)
-            elif type(event) is Decided:
+            elif isinstance(event, events.Decided):
                 put(event)
                 seq = event.seq
                 self.take_decision(event, draw=seq >= draw_from, compare=seq > amendments.last)
-            elif type(event) is Aggregated:
-                self.take_totals(event)
-            elif type(event) is Refitted:
-                steps = decisions.steps(event.through, event.seq - 1, amendments)
-                self.take_refit(event, steps)
-            elif isinstance(event, Corrected | Withdrawn):
+            elif isinstance(event, events.Refitted):
+                self.take_other(event, decisions.steps(event.through, event.seq - 1, amendments))
+            elif isinstance(event, events.Amendment):
                 if event.seq > amendments.last:
                     raise damaged_error(None, f"event {event.seq} amends what is folded already")
                 self.seq = event.seq
-            elif type(event) is Compacted:
+            elif isinstance(event, events.Compacted):
                 decisions.forget(event)
                 self.take_sealed(event, decisions)
-            elif isinstance(event, ArmChanged | Configured):
-                decisions.note(event)
-                self.take_terms(event)
+            elif isinstance(event, events.Created):
+                raise errors.DamagedLog(f"event {event.seq}: only the first event creates a log")
             else:
-                raise DamagedLog(f"event {event.seq}: only the first event creates a log")
+                decisions.note(event)
+                self.take_other(event)
 
     def take_retaining(
         self, history: Iterable[events.Event], decisions: Decisions, amendments: Amendments
@@ -369,7 +337,7 @@ class Fold:
         `end`, the last event of the log.
         """
         if snapshot.seq > end:
-            raise IncompatibleState(f"the log ends at event {end}")
+            raise errors.IncompatibleState(f"the log ends at event {end}")
         arrays = snapshot.arrays()
         due, terms, found = int(arrays.pop("due")), PLAIN, arrays.pop("open", None)
         if "terms" in arrays:
@@ -383,7 +351,7 @@ class Fold:
         return OrderedDict((int(n), when) for n, when in found.tolist())
 
 
-def sealed_terms(event: Compacted) -> Terms:
+def sealed_terms(event: events.Compacted) -> Terms:
     """Return the terms after the events that were compacted."""
     saved = Snapshot(event.seq, event.state, event.digest).arrays().get("terms")
     return PLAIN if saved is None else Terms.load(saved)
@@ -411,7 +379,7 @@ class EarlierFolds:
             self._folds = [f for f in self._folds if f.seq not in deleted]
 
     def before(self, first: int) -> Fold | None:
-        """Return a copy of the newest fold before event `first`; None if there is none."""
+        """Return a copy of the newest fold before event `first`; None if all are later."""
         found = [f for f in self._folds if f.seq < first]
         return found[-1].copy() if found else None
 
@@ -423,7 +391,7 @@ class EarlierFolds:
 
 
 def load_first_valid(
-    log: Log, snapshots: Iterable[Snapshot], driver: Driver, created: Created,
+    log: Log, snapshots: Iterable[Snapshot], driver: Driver, created: events.Created,
     decisions: Decisions, end: int, *, warn: bool = False,
 ) -> Fold:  # fmt: skip
     """Return the fold at the first valid one of these snapshots, otherwise a new fold.
@@ -437,7 +405,7 @@ def load_first_valid(
         fold = Fold(driver.copy(), created.seed)
         try:
             decisions.open = fold.load(snapshot, end)
-        except IncompatibleState as error:
+        except errors.IncompatibleState as error:
             if warn:
                 text = f"the snapshot after event {snapshot.seq} is skipped ({error}): the log is "
                 warnings.warn(f"{text}folded instead", DamagedSnapshot, stacklevel=4)
@@ -447,7 +415,7 @@ def load_first_valid(
 
 
 def fold_log(
-    log: Log, driver: Driver, created: Created, decisions: Decisions, stop: int | None = None
+    log: Log, driver: Driver, created: events.Created, decisions: Decisions, stop: int | None = None
 ) -> Fold:
     """Fold events 1 … stop, starting from the newest valid snapshot.
 
@@ -458,28 +426,21 @@ def fold_log(
     end = log.head() if stop is None else stop
     fold = load_first_valid(log, snapshots, driver, created, decisions, end, warn=True)
     # Repeat the last few draws, to detect changed code before the log grows.
-    take_until(log, fold, decisions, end, end - _CHECKED + 1)
-    return fold
-
-
-def take_until(
-    log: Log, fold: Fold, decisions: Decisions, end: int, check_from: float = math.inf
-) -> None:
-    """Fold the events after the fold, up to event `end`, none of which amends an earlier one."""
     amendments = read_amendments(log, fold.seq + 1, end)
     history = events.read_events(log, fold.seq + 1, end)
-    fold.take(history, decisions, check_from, amendments)
+    fold.take(history, decisions, end - _CHECKED + 1, amendments)
+    return fold
 
 
 # -- changed code --------------------------------------------------------------------------------
 
 
-def require_no_drift(log: Log, model: Model, created: Created) -> None:
+def require_no_drift(log: Log, model: Model, created: events.Created) -> None:
     """Raise `ModelMismatch` if a named model no longer reproduces its log.
 
     Opening a log from a snapshot skips the events before it, which would hide changed code. So up
     to 1,000 events are folded again: those after the last snapshot that is at least 100 events
-    older than the newest snapshot, or from the beginning if there is none. Their decisions are
+    older than the newest snapshot, or from the beginning. Their decisions are
     drawn again, and a_n and P(a_n | âo_<n) are compared. If they reach the newest snapshot, the
     states are compared too.
     """
@@ -492,13 +453,13 @@ def require_no_drift(log: Log, model: Model, created: Created) -> None:
     amendments = read_amendments(log, fold.seq + 1, newest.seq)
     for event in islice(events.read_events(log, fold.seq + 1, newest.seq), _MAX_FOLDED):
         probabilities = None
-        if isinstance(event, Decided) and event.seq > amendments.last:
+        if isinstance(event, events.Decided) and event.seq > amendments.last:
             probabilities = fold.probabilities(event.x, event.among)
         fold.take([event], decisions, event.seq, amendments)
-        if isinstance(event, Decided) and probabilities is not None:
+        if isinstance(event, events.Decided) and probabilities is not None:
             fold.require_probability(event, probabilities)
     if fold.seq == newest.seq and not _matches(newest, fold.state()):
-        raise ModelMismatch(
+        raise errors.ModelMismatch(
             f"model {model.name!r} version {model.version} has changed: after event {newest.seq} "
             "its state differs from the snapshot; give the changed model a new version and a new "
             "log"
@@ -509,7 +470,7 @@ def _matches(snapshot: Snapshot, state: Arrays) -> bool:
     """Return False if the state differs from an intact snapshot by more than rounding."""
     try:
         saved = snapshot.arrays()
-    except IncompatibleState:  # opening the log skips it, with a warning
+    except errors.IncompatibleState:  # opening the log skips it, with a warning
         return True
     return all(name in saved and _is_close(saved[name], v) for name, v in state.items())
 

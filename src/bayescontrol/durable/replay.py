@@ -178,9 +178,7 @@ class Replayer:
         self._fold = self._new_fold()
         self._decisions = Decisions(None)
         self._events: list[Event] = []
-        #: The number of the first answer that each amendment leads to; the last amendment of it.
-        self._first: dict[int, int] = {}
-        self._final: dict[int, Amendment] = {}
+        self._final: dict[int, Amendment] = {}  # by the number of the first answer
         self._pending = 0  # the first answer that was amended since the last fold; 0 for none
         self._earlier = EarlierFolds()
 
@@ -214,9 +212,8 @@ class Replayer:
     def take(self, event: Event) -> None:
         """Fold an event without comparing probabilities."""
         if isinstance(event, Corrected | Withdrawn):
-            first = self._first[event.seq] = self._first.get(event.n, event.n)
-            self._final[first] = event
-            self._pending = min(self._pending or first, first)
+            self._final[event.answer] = event
+            self._pending = min(self._pending or event.answer, event.answer)
             self._events.append(event)
         else:
             self._take(event)

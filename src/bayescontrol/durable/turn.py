@@ -13,24 +13,14 @@ import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from itertools import islice, takewhile
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, TypeAlias, TypeVar
 
 from bayescontrol import errors
-from bayescontrol.durable import events
-from bayescontrol.durable.decisions import Amendments, Decisions
-from bayescontrol.durable.events import Amendment, Corrected, Observed, Withdrawn
-from bayescontrol.durable.fold import Drawn, Fold
-from bayescontrol.durable.plain import as_stored, same_value, short_repr
-from bayescontrol.durable.requests import (
-    Act,
-    ChangeArm,
-    Configure,
-    Observe,
-    ObserveTotals,
-    Refit,
-    Settle,
-    Withdraw,
-)
+from bayescontrol.durable import events, requests
+from bayescontrol.durable.decisions import Amendments, Answer, Decisions
+from bayescontrol.durable.fold import Fold
+from bayescontrol.durable.plain import Value, as_stored, same_value, short_repr
+from bayescontrol.durable.requests import Act as Act
 from bayescontrol.durable.stores.committer import Request
 from bayescontrol.durable.stores.log import Row, damaged_error
 
@@ -40,31 +30,25 @@ _REQUEST_ERRORS: Final = (
     *(errors.DamagedLog, errors.FeedbackDue, errors.InvalidRequest, errors.UnknownDecision),
 )
 #: The place of requests in a turn; all others come last.
-_ORDER: Final[Mapping[type, int]] = {Configure: 0, ChangeArm: 0, Act: 1}
+_ORDER: Final[Mapping[type, int]] = {requests.Configure: 0, requests.ChangeArm: 0, Act: 1}
 _LAST: Final = 2
 #: The maximum number of defaults in one turn.
 _MAX_DEFAULTS: Final = 1_000
 #: Folds the log again, with these amendments by the number of the first answer.
-_FoldAgain: TypeAlias = Callable[[Mapping[int, Amendment], int], Fold]
+_FoldAgain: TypeAlias = Callable[[Mapping[int, events.Amendment], int], Fold]
+E = TypeVar("E", bound=events.Event)
 
 
 class _Rejected(Exception):
-    """The agent raised the error in `args`; the copy of the fold may have changed halfway."""
-
-
-class _Amended(NamedTuple):
-    """The current answer of a decision: of the log, or an amendment of this turn."""
-
-    first: Observed
-    last: Observed | Amendment
+    """The agent raised an error; the copy of the fold may have changed halfway."""
 
 
 class Turn:
     """Computes the rows of a batch of requests; changes nothing but the requests.
 
     `compute` sets the errors of the requests. `grant` sets their results: call it when the rows
-    are on disk. `fold_again(amendments, last)` returns the fold of the log with amendments that
-    are not in it yet, of which `last` is the largest number.
+    are on disk. `fold_again(amendments, stop)` returns the fold of the log up to event `stop`
+    with amendments that are not in it yet.
     """
 
     def __init__(self, name: str, fold: Fold, decisions: Decisions, fold_again: _FoldAgain) -> None:
@@ -72,80 +56,89 @@ class Turn:
         self._fold_again = fold_again
         self._late_feedback = fold.driver.accepts_late_feedback
 
-    def compute(self, requests: Sequence[Request]) -> None:
+    def compute(self, batch: Sequence[Request]) -> None:
         """Compute the rows of all requests except those that have an error."""
         try:
-            self._compute(requests, isolate=False)
+            self._compute(batch, isolate=False)
         except _Rejected:  # repeat all requests, and undo those that the agent rejects
-            self._compute(requests, isolate=True)
+            self._compute(batch, isolate=True)
 
-    def _compute(self, requests: Sequence[Request], *, isolate: bool) -> None:
+    def _compute(self, batch: Sequence[Request], *, isolate: bool) -> None:
         """Compute the rows of the requests, starting from the fold before this turn.
 
         If the agent rejects a request, raise `_Rejected`. With `isolate`, copy the agent before
-        each request that may change it: a rejected request then gets its error, its changes are
-        undone, and the next requests follow.
+        each change: a rejected request then gets its error, its changes are undone, and the next
+        requests follow.
         """
-        before = self._before
+        before, self._isolate = self._before, isolate
         # The driver is shared, and copied only before the agent first changes.
         self.fold = Fold(before.driver, before.seed, before.seq, before.due, before.terms)
-        self.rows: list[Row] = []
-        #: The events of the rows that are no decisions or answers.
-        self.others: list[events.Event] = []
-        self.decided: list[events.Decided] = []
+        #: The events of this turn, and their rows.
+        self.events, self.rows = list[events.Event](), list[Row]()
         self._results: list[tuple[Request, Any]] = []
         self._keys: dict[str, events.Decision | events.Aggregated] = {}
         self._sessions: dict[str, events.Decided] = {}
-        self.observations: dict[int, Observed] = {}
         #: The amendments of this turn, by the number of the first answer.
-        self.amendments: dict[int, Amendment] = {}
-        self._amended: dict[int, _Amended] = {}
+        self.amendments: dict[int, events.Amendment] = {}
+        # The answers of this turn, also amended ones, by the decision.
+        self._answers: dict[int, Answer] = {}
         self._time = time.time()
         if self._late_feedback:  # otherwise the order stays
-            requests = self._amend(requests, isolate)
-            requests.sort(key=lambda request: _ORDER.get(type(request), _LAST))
-        for request in requests:
-            # Discard errors from the aborted attempt.
-            request.error, request.rejected_by_agent = None, False
-            # What to restore if the agent rejects this request.
-            row_count, driver, terms = len(self.rows), self.fold.driver, self.fold.terms
-            if isolate and (driver.draws_change or type(request) is not Act):
-                self.fold.driver = driver.copy()
-            try:
-                result = self._handle(request)
-            except _REQUEST_ERRORS as error:
-                request.error = error
-            except _Rejected as rejected:
-                if not isolate:
+            amends = (requests.Withdraw, requests.Observe)
+            batch = [
+                r for r in batch if not (isinstance(r, amends) and self._try(r, self._amend, r))
+            ]
+            if self.amendments and not isolate:
+                try:
+                    self._refold(self.amendments)
+                except errors.StoreFailed:
                     raise
-                request.error, request.rejected_by_agent = rejected.args[0], True
-                del self.rows[row_count:]
-                self.fold.driver, self.fold.terms = driver, terms
-            else:
-                self._results.append((request, result))
-        if self._decisions.open:
-            self._record_defaults({r.n for r in requests if isinstance(r, Observe)})
+                except Exception as error:
+                    raise _Rejected from error
+            batch.sort(key=lambda request: _ORDER.get(type(request), _LAST))
+        for request in batch:
+            if not isinstance(request, requests.Settle):
+                self._try(request, _HANDLERS[type(request)], self, request)
+        open_count = 0
+        if self._decisions.waiting():  # defaults come last: an answer in the same batch is in time
+            answered = {r.n for r in batch if isinstance(r, requests.Observe)}
+            open_count = self._record_defaults(answered)
+        self._results += [(r, open_count) for r in batch if isinstance(r, requests.Settle)]
 
-    def _handle(self, request: Request) -> Any:
-        """Add the rows of a request; return its result."""
-        if isinstance(request, Act):
-            return self._act(request)
-        if isinstance(request, Observe):
-            return self._observe(request)
-        if isinstance(request, ObserveTotals):
-            return self._observe_totals(request)
-        if isinstance(request, ChangeArm):
-            return self._change_arm(request)
-        if isinstance(request, Configure):
-            return self._configure(request)
-        if isinstance(request, Refit):
-            return self._refit(request)
-        if isinstance(request, Withdraw):
-            raise errors.InvalidRequest(
-                "the observations of this agent determine its situations: they cannot be withdrawn"
-            )
-        assert isinstance(request, Settle)
-        return self._record_defaults(set())
+    def _try(self, request: Request, handle: Callable[..., Any], *arguments: Any) -> bool:
+        """Handle a request; return whether it now has a result or an error."""
+        # Discard errors from the aborted attempt.
+        request.error, request.rejected_by_agent, self._agent_works = None, False, False
+        count, fold, driver, terms = len(self.rows), self.fold, self.fold.driver, self.fold.terms
+        try:
+            result = handle(*arguments)
+        except Exception as error:
+            rejected = self._agent_works and not isinstance(error, errors.StoreFailed)
+            if not rejected and not isinstance(error, _REQUEST_ERRORS):
+                raise
+            if rejected and not self._isolate:
+                raise _Rejected from error
+            del self.rows[count:], self.events[count:]
+            self.fold, fold.driver, fold.terms = fold, driver, terms
+            request.error, request.rejected_by_agent = _readable_error(error, request), rejected
+            return True
+        if result is not None:
+            self._results.append((request, result))
+        return result is not None
+
+    def _let_agent_work(self, *, copies: bool = True) -> None:
+        """Regard later errors of this request as those of the agent; copy it before it changes."""
+        self._agent_works = True
+        if copies and (self._isolate or self.fold.driver is self._before.driver):
+            self.fold.driver = self.fold.driver.copy()
+
+    def _add(self, kind: type[E], **fields: Any) -> E:
+        """Add an event and its row."""
+        seq = self._before.seq + len(self.rows) + 1
+        event = kind(seq=seq, time=self._time, **fields)
+        self.rows.append(events.encode_row(event))
+        self.events.append(event)
+        return event
 
     def grant(self) -> None:
         """Set the results: the rows are on disk."""
@@ -155,34 +148,26 @@ class Turn:
     # -- decisions -------------------------------------------------------------------------------
 
     def _act(self, request: Act) -> events.Decision:
-        """Draw a decision and add its row, or return the one with the same key or session."""
-        known = self._known_decision(request)
+        """Draw a decision, or return the one with the same key or session."""
+        known = self._find_decision(request)
         if known is not None:
             return known
-        if self.fold.due:
-            raise errors.FeedbackDue(
-                f"decision {self.fold.due} has no observation yet, and that observation determines "
-                f"the next situation: call observe({str(self.fold.due)!r}, o) first"
-            )
         fold = self.fold
-        n = fold.seq + 1
-        if fold.driver.draws_change:
-            self._copy_once()
-        try:
-            x = fold.driver.situation(request.x)
-            drawn: Drawn = fold.draw(n, x, request.among)
-            a, probabilities = as_stored(drawn.a, "the action"), drawn.probabilities
-            x = as_stored(x, "the situation")
-            p = None if probabilities is None else float(probabilities.get(a, 0.0))
-            event = events.Decided(
-                seq=n, x=x, a=a, p=p, key=request.key, time=self._time, session=request.session,
-                among=request.among, holdout=drawn.holdout,
-            )  # fmt: skip
-            self.rows.append(events.encode_row(event))
-        except Exception as error:
-            raise _Rejected(error) from error
+        if fold.due:
+            raise errors.FeedbackDue(
+                f"decision {fold.due} has no observation yet, and that observation determines "
+                f"the next situation: call observe({str(fold.due)!r}, o) first"
+            )
+        self._let_agent_work(copies=fold.driver.draws_change)
+        x = fold.driver.situation(request.x)
+        a, probabilities, holdout = fold.draw(fold.seq + 1, x, request.among)
+        a, x = as_stored(a, "the action"), as_stored(x, "the situation")
+        event = self._add(
+            events.Decided, x=x, a=a, key=request.key, session=request.session,
+            p=None if probabilities is None else float(probabilities.get(a, 0.0)),
+            among=request.among, holdout=holdout,
+        )  # fmt: skip
         fold.take_decision(event, draw=False)
-        self.decided.append(event)
         decision = events.Decision.of(event, probabilities, self._name)
         if request.key is not None:
             self._keys[request.key] = decision
@@ -190,116 +175,100 @@ class Turn:
             self._sessions[request.session] = event
         return decision
 
-    def _known_decision(self, request: Act) -> events.Decision | None:
-        """Return the decision that the key or the session of a request already has."""
-        if request.key is not None:
-            known = self._known_by_key(request)
-            if known is not None:
-                return known
-        if request.session is None:
-            return None
-        found = self._sessions.get(request.session)
-        found = found or self._decisions.find_session(request.session)
-        if found is None or self.fold.terms.arm_state(found.a) != "active":
-            return None
-        if request.among is not None and found.a not in request.among:
-            return None
-        return events.Decision.of(found, None, self._name)
-
-    def _known_by_key(self, request: Act) -> events.Decision | None:
-        """Return the decision with the key of a request; raise `ConflictingKey` if x differs."""
-        assert request.key is not None
-        known = self._keys.get(request.key)
-        if known is None:
-            logged = self._decisions.find_key(request.key)
-            if isinstance(logged, events.Decided):
-                known = events.Decision.of(logged, None, self._name)
-            else:
-                known = logged
-        if known is None:
-            return None
+    def _find_decision(self, request: Act) -> events.Decision | None:
+        """Return the decision with the key of a request, or else one that its session holds."""
+        known = None if request.key is None else self._find_key(request.key)
         if isinstance(known, events.Aggregated):
             raise errors.ConflictingKey(
                 f"key {short_repr(request.key)} belongs to the totals of event {known.seq}: use a "
                 "new key"
             )
-        x = self._before.driver.situation(request.x) if self._late_feedback else known.situation
-        if not same_value(known.situation, x):
-            raise errors.ConflictingKey(
-                f"key {short_repr(request.key)} belongs to decision {known.id} in situation "
-                f"{short_repr(known.situation)}, not in {short_repr(request.x)}: use a new key"
-            )
+        if known is not None:
+            x = self._before.driver.situation(request.x) if self._late_feedback else known.situation
+            if not same_value(known.situation, x):
+                raise errors.ConflictingKey(
+                    f"key {short_repr(request.key)} belongs to decision {known.id} in situation "
+                    f"{short_repr(known.situation)}, not in {short_repr(request.x)}: use a new key"
+                )
+            return known
+        session = request.session
+        if session is None:
+            return None
+        held = self._sessions.get(session) or self._decisions.find_session(session)
+        if held is None or self.fold.terms.arm_state(held.a) != "active":
+            return None
+        if request.among is not None and held.a not in request.among:
+            return None
+        return events.Decision.of(held, None, self._name)
+
+    def _find_key(self, key: str) -> events.Decision | events.Aggregated | None:
+        """Return what has this key, in this turn or in the log."""
+        known = self._keys.get(key) or self._decisions.find_key(key)
+        if isinstance(known, events.Decided):
+            return events.Decision.of(known, None, self._name)
         return known
 
     # -- feedback --------------------------------------------------------------------------------
 
-    def _observe(self, request: Observe) -> bool:
-        """Learn an observation and add its row; return False if it was known already."""
+    def _observe(self, request: requests.Observe) -> bool:
+        """Learn an observation; return False if it was known already."""
         n, o = request.n, request.o
         decision = self._require_decision(request.id)
-        known = self.observations.get(n)
-        if known is None:
-            answer = self._amended.get(n) or self._decisions.find_answer(n)
-            if answer is not None:
-                return _compare(n, o, answer.last)
-        else:
-            return _compare(n, o, known)
-        if not self._late_feedback and n != self.fold.due:
-            raise damaged_error(
-                self._name, f"decision {n} was never observed, but later ones exist"
+        answer = self._answers.get(n) or self._decisions.find_answer(n)
+        if answer is not None:
+            if same_value(answer.o, o):
+                return False
+            raise errors.ConflictingFeedback(
+                f"decision {n} already has the observation {short_repr(answer.o)}, which is kept; "
+                f"{short_repr(o)} is rejected; withdraw the first one to replace it"
             )
-        event = Observed(seq=self.fold.seq + 1, n=n, o=o, time=self._time, cost=request.cost)
-        self._learn(event, decision)
+        if not self._late_feedback and n != self.fold.due:
+            why = f"decision {n} was never observed, but later ones exist"
+            raise damaged_error(self._name, why)
+        return self._learn(decision, o, request.cost)
+
+    def _learn(
+        self, decision: events.Decided, o: Value, cost: float | None, default: bool = False
+    ) -> bool:
+        """Learn the first answer of a decision."""
+        self._let_agent_work()
+        self._require_in_range(o, f"observation of decision {decision.seq}:")
+        event = self._add(events.Observed, n=decision.seq, o=o, cost=cost, default=default)
+        self.fold.take_observation(event, decision.x, decision.a)
+        self._answers[decision.seq] = Answer(event, event)
         return True
 
-    def _learn(self, event: Observed, decision: events.Decided) -> None:
-        """Learn the first answer of a decision and add its row."""
-        self._copy_once()
-        try:
-            if not event.default:  # it was checked with the configuration
-                what = f"observation of decision {event.n}:"
-                self.fold.terms.configuration.require_in_range(event.o, what)
-            self.rows.append(events.encode_row(event))
-            self.fold.take_observation(event, decision.x, decision.a)
-        except Exception as error:
-            raise _Rejected(_observation_error(error, event.n, event.o)) from error
-        self.observations[event.n] = event
+    def _require_in_range(self, o: Value, what: str) -> None:
+        """Raise `BadEvidence` if the reward of an observation is outside the declared range."""
+        self.fold.terms.configuration.require_in_range(o, what)
 
     def _record_defaults(self, answered: set[int]) -> int:
         """Record the default for open decisions whose window is over; return how many are open."""
-        configuration, waiting = self.fold.terms.configuration, self._decisions.open
+        configuration, waiting = self.fold.terms.configuration, self._decisions.waiting()
         if configuration.window is None or waiting is None:
             return 0
         latest = self._time - configuration.window
         due = takewhile(lambda item: item[1] <= latest, waiting.items())
         for n, _ in list(islice(due, _MAX_DEFAULTS)):
-            if n in answered or n in self.observations:
+            if n in answered or n in self._answers:
                 continue
-            event = Observed(
-                seq=self.fold.seq + 1, n=n, o=configuration.default, time=self._time, default=True
-            )
-            rows, driver = len(self.rows), self.fold.driver
-            try:
-                self._learn(event, self._decisions.get(n))
-            except _Rejected as rejected:  # an invalid default must not fail the other requests
-                del self.rows[rows:]
-                self.fold.driver = driver
+            decision, request = self._decisions.get(n), Request()
+            self._try(request, self._learn, decision, configuration.default, None, True)
+            if request.error is not None:  # an invalid default must not fail the other requests
                 del waiting[n]
                 warnings.warn(
-                    f"decision {n} of {self._name!r} stays open: {rejected.args[0]}; configure a "
+                    f"decision {n} of {self._name!r} stays open: {request.error}; configure a "
                     "valid default", stacklevel=2,
                 )  # fmt: skip
-        return len(waiting) - sum(n in waiting for n in self.observations)
+        return len(waiting) - sum(n in waiting for n in self._answers)
 
-    def _observe_totals(self, request: ObserveTotals) -> bool:
-        """Learn totals and add their row; return False if they were known already."""
-        known: Any = self._keys.get(request.key) or self._decisions.find_key(request.key)
+    def _observe_totals(self, request: requests.ObserveTotals) -> bool:
+        """Learn totals; return False if they were known already."""
+        known = self._find_key(request.key)
         if known is not None:
-            same = isinstance(known, events.Aggregated) and same_value(
-                [known.x, known.a, list(known.totals)],
-                [request.x, request.a, list(request.totals)],
-            )
-            if same:
+            if isinstance(known, events.Aggregated) and same_value(
+                [known.x, known.a, known.totals], [request.x, request.a, request.totals]
+            ):
                 return False
             raise errors.ConflictingKey(
                 f"key {short_repr(request.key)} belongs to {short_repr(known)}: use a new key"
@@ -309,164 +278,100 @@ class Turn:
                 "the observations of this agent determine its situations: totals cannot replace "
                 "them"
             )
-        event = events.Aggregated(
-            seq=self.fold.seq + 1, x=request.x, a=request.a, totals=request.totals,
-            key=request.key, time=self._time,
-        )  # fmt: skip
-        self._copy_once()
-        try:
-            self.fold.terms.configuration.require_in_range(request.totals, "the mean of")
-            self.rows.append(events.encode_row(event))
-            self.fold.take_totals(event)
-        except Exception as error:
-            raise _Rejected(error) from error
+        self._let_agent_work()
+        self._require_in_range(request.totals, "the mean of")
+        event = self._add(
+            events.Aggregated, x=request.x, a=request.a, totals=request.totals, key=request.key
+        )
+        self.fold.take_other(event)
         self._keys[request.key] = event
         return True
 
     # -- amendments ------------------------------------------------------------------------------
 
-    def _amend(self, requests: Sequence[Request], isolate: bool) -> list[Request]:
-        """Add the rows of amendments and fold the log with them; return the other requests.
+    def _amend(self, request: requests.Withdraw | requests.Observe) -> bool | None:
+        """Amend an answer; return False if it is withdrawn already, None if nothing is amended.
 
-        With `isolate`, fold after each of them, so that one that the agent rejects is left out.
+        The log is folded again after all amendments; or after each of them, with `isolate`.
         """
-        others, results = list[Request](), list[tuple[Request, bool]]()
-        for request in requests:
-            if not isinstance(request, Withdraw | Observe):
-                others.append(request)
-                continue
-            request.error, request.rejected_by_agent = None, False
-            before = dict(self.amendments), dict(self._amended), len(self.rows), self.fold
-            try:
-                event = self._amendment(request)
-                if event is None and isinstance(request, Observe):
-                    others.append(request)
-                    continue
-                if isolate and event is not None:
-                    self._refold()
-            except _REQUEST_ERRORS as error:
-                request.error = error
-            except _Rejected as rejected:
-                self.amendments, self._amended, rows, self.fold = before
-                del self.rows[rows:]
-                request.error, request.rejected_by_agent = rejected.args[0], True
-            else:
-                results.append((request, event is not None))
-        if self.amendments and not isolate:
-            self._refold()
-        self._results += results
-        return others
-
-    def _amendment(self, request: Withdraw | Observe) -> Amendment | None:
-        """Add the row of an amendment; return None if the request amends nothing."""
-        n = request.n
-        answer: Any = self._amended.get(n)
-        if isinstance(request, Withdraw):
-            self._require_decision(request.id)
-        elif answer is None and not self._decisions.may_have_answer(n):
-            return None
-        answer = answer or self._decisions.find_answer(n)
-        if isinstance(request, Withdraw):
-            if answer is None:
-                raise errors.InvalidRequest(f"decision {n} has no observation to withdraw")
-            if isinstance(answer.last, Withdrawn):
-                return None
-            event: Amendment = Withdrawn(seq=self._next(), n=answer.last.seq, time=self._time)
-        else:
-            last = None if answer is None else answer.last
-            if not isinstance(last, Withdrawn) and not (
-                isinstance(last, Observed) and last.default
-            ):
-                return None  # `_observe` compares it
-            self._require_decision(request.id)
-            what = f"observation of decision {n}:"
-            try:
-                self.fold.terms.configuration.require_in_range(request.o, what)
-            except errors.BadEvidence as error:
-                raise _Rejected(error) from error
-            event = Corrected(
-                seq=self._next(), n=last.seq, o=request.o, time=self._time, cost=request.cost
+        n, withdraws = request.n, isinstance(request, requests.Withdraw)
+        if not self._late_feedback:
+            raise errors.InvalidRequest(
+                "the observations of this agent determine its situations: they cannot be withdrawn"
             )
-        self.rows.append(events.encode_row(event))
-        self.amendments[answer.first.seq] = event
-        self._amended[n] = _Amended(answer.first, event)
-        return event
+        answer = self._answers.get(n) or self._decisions.find_answer(n)
+        is_withdrawn = answer is not None and answer.is_withdrawn
+        if not withdraws and not is_withdrawn and not (answer is not None and answer.is_default):
+            return None  # `_observe` learns it, or compares it
+        self._require_decision(request.id)
+        if answer is None:
+            raise errors.InvalidRequest(f"decision {n} has no observation to withdraw")
+        if withdraws and is_withdrawn:
+            return False
+        self._let_agent_work(copies=False)
+        first = answer.first
+        event: events.Amendment
+        if isinstance(request, requests.Withdraw):
+            event = self._add(events.Withdrawn, n=answer.last.seq, answer=first.seq)
+        else:
+            self._require_in_range(request.o, f"observation of decision {n}:")
+            event = self._add(
+                events.Corrected, n=answer.last.seq, answer=first.seq, o=request.o,
+                cost=request.cost,
+            )  # fmt: skip
+        if self._isolate:
+            self._refold({**self.amendments, first.seq: event})
+        self.amendments[first.seq], self._answers[n] = event, Answer(first, event)
+        return True
 
-    def _next(self) -> int:
-        """Return the number of the next event, before the log is folded with the amendments."""
-        return self._before.seq + len(self.rows) + 1
-
-    def _refold(self) -> None:
+    def _refold(self, amendments: Mapping[int, events.Amendment]) -> None:
         """Fold the log again with the amendments so far."""
-        last = self._before.seq + len(self.rows)
-        try:
-            self.fold = self._fold_again(self.amendments, last)
-        except errors.StoreFailed:
-            raise
-        except Exception as error:
-            raise _Rejected(error) from error
-        self.fold.seq = last
+        self.fold = self._fold_again(amendments, self._before.seq)
+        self.fold.seq += len(self.rows)
 
     # -- changes of the terms --------------------------------------------------------------------
 
-    def _change_arm(self, request: ChangeArm) -> int:
-        """Change an arm and add the row; return the number of the event."""
-        self._copy_once()
-        event = events.ArmChanged(
-            seq=self.fold.seq + 1, arm=request.arm, change=request.change, time=self._time,
-            prior=request.prior,
-        )  # fmt: skip
-        try:
-            self.fold.driver.require_choosing()
-            self.fold.terms.require_change(request.arm, request.change, self.fold.driver.arms())
-            self.rows.append(events.encode_row(event))
-            self.fold.take_terms(event)
-        except Exception as error:
-            raise _Rejected(error) from error
-        self.others.append(event)
+    def _change_arm(self, request: requests.ChangeArm) -> int:
+        """Change an arm; return the number of the event."""
+        self._let_agent_work()
+        fold, arm, change = self.fold, request.arm, request.change
+        fold.driver.require_choosing()
+        fold.terms.require_change(arm, change, fold.driver.arms())
+        event = self._add(events.ArmChanged, arm=arm, change=change, prior=request.prior)
+        fold.take_other(event)
         return event.seq
 
-    def _configure(self, request: Configure) -> int:
-        """Replace the configuration and add the row; return the number of the event."""
-        event = events.Configured(
-            seq=self.fold.seq + 1, configuration=request.settings, time=self._time
-        )
-        try:
-            self.fold.require_valid(request.configuration)
-            self.rows.append(events.encode_row(event))
-            self.fold.take_terms(event)
-        except Exception as error:
-            raise _Rejected(error) from error
-        self.others.append(event)
+    def _configure(self, request: requests.Configure) -> int:
+        """Replace the configuration; return the number of the event."""
+        self._let_agent_work(copies=False)
+        self.fold.require_valid(request.configuration)
+        event = self._add(events.Configured, configuration=request.settings)
+        self.fold.take_other(event)
         return event.seq
 
-    def _refit(self, request: Refit) -> int:
-        """Replace the draws and add the row; return the number of the event."""
+    def _refit(self, request: requests.Refit) -> int:
+        """Replace the draws; return the number of the event."""
         through, before = request.through, self._before.seq
         if type(through) is not int or not 1 <= through <= before:
             raise errors.InvalidRequest(
                 f"through={through!r}: give the number of the last event that the draws contain, "
                 f"from 1 (no observation) to {before}"
             )
-        self._copy_once()
-        event = events.Refitted(
-            seq=self.fold.seq + 1, through=through, draws=request.draws,
-            log_weights=request.log_weights, time=self._time,
-        )  # fmt: skip
         later = self._decisions.steps(through, before, Amendments(self.amendments, 0))
-        for observed in self.observations.values():  # of this turn
-            d = self._decisions.get(observed.n)
-            later.append((d.x, d.a, observed.o))
-        try:
-            self.fold.take_refit(event, later)
-            self.rows.append(events.encode_row(event))
-        except Exception as error:
-            raise _Rejected(error) from error
-        return event.seq
+        for event in self.events:
+            if isinstance(event, events.Observed):
+                d = self._decisions.get(event.n)
+                later.append((d.x, d.a, event.o))
+        self._let_agent_work()
+        refitted = self._add(
+            events.Refitted, through=through, draws=request.draws, log_weights=request.log_weights
+        )
+        self.fold.take_other(refitted, later)
+        return refitted.seq
 
     # -- checks ----------------------------------------------------------------------------------
 
-    def _require_decision(self, id: str | int | events.Decision) -> events.Decided:
+    def _require_decision(self, id: events.DecisionId) -> events.Decided:
         """Return the decision with this id; raise `UnknownDecision` if it is of another log."""
         logged = self._decisions.get(id)
         if isinstance(id, events.Decision):
@@ -480,32 +385,24 @@ class Turn:
                 )
         return logged
 
-    def _copy_once(self) -> None:
-        """Copy the agent, unless this turn has copied it already."""
-        if self.fold.driver is self._before.driver:
-            self.fold.driver = self.fold.driver.copy()
+
+_HANDLERS: Final[Mapping[type, Callable[[Turn, Any], Any]]] = {
+    Act: Turn._act, requests.Observe: Turn._observe, requests.Withdraw: Turn._amend,
+    requests.ObserveTotals: Turn._observe_totals, requests.ChangeArm: Turn._change_arm,
+    requests.Configure: Turn._configure, requests.Refit: Turn._refit,
+}  # fmt: skip
 
 
-def _compare(n: int, o: Any, known: Observed | Amendment) -> bool:
-    """Return False if o is the known observation; raise `ConflictingFeedback` if it differs."""
-    assert not isinstance(known, Withdrawn)
-    if same_value(known.o, o):
-        return False
-    raise errors.ConflictingFeedback(
-        f"decision {n} already has the observation {short_repr(known.o)}, which is kept; "
-        f"{short_repr(o)} is rejected; withdraw the first one to replace it"
-    )
-
-
-def _observation_error(error: Exception, n: int, o: Any) -> Exception:
+def _readable_error(error: Exception, request: Request) -> Exception:
     """Return the error, or `BadEvidence` instead of a TypeError if o is not hashable."""
-    if not isinstance(error, TypeError) or isinstance(error, errors.BayesControlError):
+    is_ours = isinstance(error, errors.BayesControlError)
+    if is_ours or not (isinstance(error, TypeError) and isinstance(request, requests.Observe)):
         return error
     try:
-        hash(o)
+        hash(request.o)
     except TypeError:
         return errors.BadEvidence(
-            f"observation {short_repr(o)} of decision {n} is not hashable ({error}): pass a "
-            "number, a string or a tuple"
+            f"observation {short_repr(request.o)} of decision {request.n} is not hashable "
+            f"({error}): pass a number, a string or a tuple"
         )
     return error

@@ -26,6 +26,11 @@ from bayescontrol.kernels.elementary import (
     log_one_plus,
     stirling_remainder,
 )
+from bayescontrol.kernels.families import BETA as BETA
+from bayescontrol.kernels.families import GAMMA as GAMMA
+from bayescontrol.kernels.families import INVERSE_GAMMA as INVERSE_GAMMA
+from bayescontrol.kernels.families import NORMAL as NORMAL
+from bayescontrol.kernels.families import STUDENT as STUDENT
 
 #: The number of nodes of a panel.
 K = 16
@@ -99,8 +104,6 @@ NODE, WEIGHT, TO_RIGHT, COEFFICIENT = _tables()
 # By the last line all arms share D(y ‖ c) at the nodes y of a panel around c: a density takes one
 # exponential, without cancellation for any n. All but Student's are log-concave, so that at most
 # e^-T is beyond the point where n D = T; Student's is log-concave in asinh(z/√ν).
-
-BETA, GAMMA, INVERSE_GAMMA, NORMAL, STUDENT = 0, 1, 2, 3, 4
 
 SQRT_2PI = 2.5066282746310002
 #: The half-width of a panel in which e^d is at most 55, so that D is accurate.

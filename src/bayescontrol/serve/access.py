@@ -7,7 +7,7 @@ Tokens come from a file or the environment, never from the command line, which e
 machine can read. All digests are compared, each in constant time, so that the time of an answer
 reveals nothing about a token.
 
-A thread writes the access log, a line of JSON for each request:
+The access log has a line of JSON for each request:
 
     {"time": "2026-11-19T02:00:00.123Z", "id": "5f1c…-17", "token": "shop", "address": "10.0.0.7",
      "method": "POST", "route": "/v1/agents/{name}/act", "path": "/v1/agents/checkout/act",
@@ -24,7 +24,6 @@ import math
 import os
 import re
 import stat
-import threading
 import time
 import warnings
 from collections import Counter, deque
@@ -33,7 +32,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from ipaddress import ip_address
 from pathlib import Path
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
@@ -42,6 +41,7 @@ from bayescontrol.durable.stores.log import PRIVATE
 from bayescontrol.errors import BayesControlError, Unwritable
 from bayescontrol.serve.http_errors import Refused
 
+MAX_PORT: Final = 65_535
 #: The environment variable that holds a token.
 VARIABLE: Final = "BAYESCONTROL_TOKEN"
 #: What a token may allow.
@@ -59,16 +59,11 @@ _GENERATE: Final = 'python -c "import secrets; print(secrets.token_urlsafe(32))"
 _logger = logging.getLogger("bayescontrol.serve")
 #: The path that stands for standard output.
 STDOUT: Final = Path("-")
-#: Seconds between two writes of the access log.
-_PERIOD: Final = 0.1
 #: Maximum lines that wait for a slow disk; others are lost.
 _MAX_WAITING: Final = 100_000
 #: Maximum characters of a path in a line.
 _MAX_PATH: Final = 1_000
 _AGENT: Final = "/v1/agents/{name"
-
-#: The time of the last change, the inode and the size of a file.
-_FileState: TypeAlias = tuple[int, int, int] | None
 
 
 class InvalidToken(BayesControlError, ValueError):
@@ -98,7 +93,12 @@ class Token:
             raise InvalidToken("the name of a token has 1 to 64 letters, digits, '.', '_' and '-'")
         if self.role not in ROLES:
             raise InvalidToken("the role of a token must be read or write")
-        _require_long(self.secret)
+        require_sendable(self.secret)
+        if len(self.secret) < _MIN_LENGTH:
+            raise InvalidToken(
+                f"a token of {len(self.secret)} characters can be guessed: use at least "
+                f"{_MIN_LENGTH}; generate one with {_GENERATE}"
+            )
 
 
 class Caller(NamedTuple):
@@ -128,10 +128,10 @@ class Tokens:
             token if isinstance(token, Token) else Token(f"token-{number}", "write", token)
             for number, token in enumerate(tokens, 1)
         )
-        #: The file of the tokens, those that are not in it, and its state when it was last read.
+        #: The file of the tokens, those that are not in it, and what is wrong with the file.
         self.file: Path | None = None
         self._others: list[Token] = []
-        self._state: _FileState = None
+        self._problem = ""
 
     def __bool__(self) -> bool:
         """Whether a token is needed."""
@@ -161,25 +161,24 @@ class Tokens:
         others = [Token("environment", "write", secret)] if secret else []
         if file is None:
             return cls(others)
-        state = _file_state(file)
         tokens = cls(others + _read_tokens(file))
-        tokens.file, tokens._others, tokens._state = file, others, state
+        tokens.file, tokens._others = file, others
         return tokens
 
     def refresh(self) -> None:
-        """Read the file again if it has changed. If it is invalid, log that and change nothing."""
-        if self.file is None or (state := _file_state(self.file)) == self._state:
+        """Read the file again. If it is invalid, log that once and change nothing."""
+        if self.file is None:
             return
-        self._state = state  # of before the reading: a later change is noticed the next time
+        callers, problem = self._callers, ""
         try:
-            self._callers = _by_digest(self._others + _read_tokens(self.file))
+            callers = _by_digest(self._others + _read_tokens(self.file))
         except (InvalidToken, OSError) as error:
-            # A traceback would add nothing to the message.
-            _logger.error(  # noqa: TRY400
-                "the tokens stay as they were: %s", error
-            )
-        else:
-            _logger.info("the tokens were read again: %d are valid", len(self._callers))
+            problem = str(error)
+        if problem not in ("", self._problem):
+            _logger.error("the tokens stay as they were: %s", problem)
+        if callers != self._callers:
+            _logger.info("the tokens were read again: %d are valid", len(callers))
+        self._callers, self._problem = callers, problem
 
 
 def _by_digest(tokens: Iterable[Token]) -> dict[bytes, Caller]:
@@ -190,26 +189,6 @@ def _by_digest(tokens: Iterable[Token]) -> dict[bytes, Caller]:
         if found.setdefault(hashlib.sha256(token.secret.encode()).digest(), caller) != caller:
             raise InvalidToken(f"token {token.name} has another name or role too: list it once")
     return found
-
-
-def _file_state(file: Path) -> _FileState:
-    """Return what changes when a file is written or replaced; None if it cannot be read."""
-    try:
-        found = file.stat()
-    except OSError:
-        return None
-    return found.st_mtime_ns, found.st_ino, found.st_size
-
-
-def _require_long(token: str) -> str:
-    """Return the token; raise `InvalidToken` if it is too short or cannot be sent in a header."""
-    require_sendable(token)
-    if len(token) < _MIN_LENGTH:
-        raise InvalidToken(
-            f"a token of {len(token)} characters can be guessed: use at least {_MIN_LENGTH}; "
-            f"generate one with {_GENERATE}"
-        )
-    return token
 
 
 def require_sendable(token: object) -> None:
@@ -414,41 +393,43 @@ class Quota:
 
 # -- the access log --------------------------------------------------------------------------------
 
-_logger = logging.getLogger("bayescontrol.serve")
-
 
 class AccessLog:
     """A file, or standard output for the path "-", to which lines are appended.
+
+    `add` does not wait for the disk. `write` appends the lines that wait; called regularly, it
+    opens the file every time, so that another program may rename it.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     log = AccessLog(Path(folder) / "access.log")
     ...     log.add({"method": "GET", "path": "/docs", "status": 200}, 0.001)
-    ...     log.close()
+    ...     log.write()
     ...     msgspec.json.decode((Path(folder) / "access.log").read_bytes())["path"]
     '/docs'
     """
 
+    #: Seconds between two writes.
+    PERIOD: Final = 0.1
+
     def __init__(self, path: Path) -> None:
         self._path = path
         self._waiting: deque[bytes] = deque()
-        self._stopping, self._reopening = threading.Event(), False
         #: Lines that could not be written.
         self.lost = 0
         self._failed = False  # whether the last write failed
         with os_errors_as(Unwritable, f"cannot write {path}", "choose another --access-log"):
-            self._file = self._open()
-        self._thread = threading.Thread(target=self._run, name="bayescontrol-access", daemon=True)
-        self._thread.start()
+            self._append(b"")
 
-    def _open(self) -> int:
-        """Return a descriptor of the file."""
-        if self._path == STDOUT:
-            return os.dup(1)
-        return os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, PRIVATE)
+    def _append(self, lines: bytes) -> None:
+        """Append to the file."""
+        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT
+        file = os.dup(1) if self._path == STDOUT else os.open(self._path, flags, PRIVATE)
+        with open(file, "wb") as stream:
+            stream.write(lines)
 
     def add(self, scope: MutableMapping[str, Any], seconds: float) -> None:
-        """Add the line of a request, which took this long; does not wait for the disk."""
+        """Add the line of a request, which took this long."""
         if len(self._waiting) >= _MAX_WAITING:
             self.lost += 1
             return
@@ -463,37 +444,16 @@ class AccessLog:
         }  # fmt: skip
         self._waiting.append(msgspec.json.encode(line) + b"\n")
 
-    def reopen(self) -> None:
-        """Open the file again before the next write, after it was renamed."""
-        self._reopening = True
-
-    def close(self) -> None:
-        """Write the lines that wait, and close the file."""
-        self._stopping.set()
-        self._thread.join()
-        os.close(self._file)
-
-    def _run(self) -> None:
-        """Write the lines ten times a second, and the last ones at the end."""
-        while not self._stopping.wait(_PERIOD):
-            self._write()
-        self._write()
-
-    def _write(self) -> None:
-        """Write the lines that wait; if that fails, they are lost, which is logged once."""
-        rest = b"".join([self._waiting.popleft() for _ in range(len(self._waiting))])
+    def write(self) -> None:
+        """Append the lines that wait; if that fails, they are lost, which is logged once."""
+        lines = [self._waiting.popleft() for _ in range(len(self._waiting))]
+        if not lines:
+            return
         try:
-            if self._reopening:
-                self._reopening, old, self._file = False, self._file, self._open()
-                os.close(old)
-            while rest:
-                rest = rest[os.write(self._file, rest) :]
-                self._failed = False
+            self._append(b"".join(lines))
+            self._failed = False
         except OSError as error:
-            self.lost += rest.count(b"\n")
+            self.lost += len(lines)
             if not self._failed:
                 self._failed = True
-                # The disk may be full: no traceback.
-                _logger.error(  # noqa: TRY400
-                    "cannot write the access log %s: %s", self._path, error
-                )
+                _logger.error("cannot write the access log %s: %s", self._path, error)  # noqa: TRY400 - the disk may be full

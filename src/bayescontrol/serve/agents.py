@@ -1,331 +1,44 @@
 """The agents of one store on the event loop of a server.
 
 an existing name         the agent is opened when it is first requested: its log is replayed
+a deleted agent          its name is free again, also if another process has deleted it
 a new name and a model   the agent is created; repeating the request returns the same agent
 named models             models of the user, registered when the server starts
-
-Requests that arrive while a commit is running form the next commit. A worker thread runs once per
-commit, not once per request. The agents of a SQLite store share commits, except those that compute
-for long, or run code of the user: nobody waits for them.
 """
 
 import asyncio
 import logging
 import math
 import time
-from collections import deque
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Executor, ThreadPoolExecutor
+from collections.abc import Coroutine, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, TypeVar
-
-from msgspec.structs import replace
+from typing import TYPE_CHECKING, Any, Final
 
 from bayescontrol import errors
 from bayescontrol.bandits import Schema
-from bayescontrol.durable.agent import DurableAgent, Explanation, handle_together
-from bayescontrol.durable.events import Created, Decision, Event, read_events
+from bayescontrol.durable.agent import DurableAgent
+from bayescontrol.durable.events import Created, Event, read_events
 from bayescontrol.durable.models import KINDS, Model, as_logged
 from bayescontrol.durable.opening import open_agent
-from bayescontrol.durable.requests import Act, Observe
-from bayescontrol.durable.stores.committer import Request
-from bayescontrol.durable.stores.log import LogStore
+from bayescontrol.durable.stores.log import LogStore, SnapshotNotKept
 from bayescontrol.seeding import Stream
 from bayescontrol.serve.access import Limits
-from bayescontrol.serve.http_errors import Refused, UnknownAgent, as_refusal, kind_of
+from bayescontrol.serve.http_errors import Refused, UnknownAgent, kind_of
 from bayescontrol.serve.monitor import Metrics, Monitor
+from bayescontrol.serve.request_queue import Commits, Pools, ServedAgent, run
 from bayescontrol.serve.requested_models import requested_model, warm_up_kind
-from bayescontrol.serve.values import agent_tag, decode_id, with_ids
 
 if TYPE_CHECKING:
     from bayescontrol.serve.backups import Backups
 
-T = TypeVar("T")
 _logger = logging.getLogger("bayescontrol.serve")
-#: Threads of each pool.
-_READERS: Final = 4
-_WRITERS: Final = 8
-_REPLAYERS: Final = 1
-#: An agent with this many waiting requests, besides those being committed, accepts no more.
-_MAX_WAITING: Final = 1024
-#: Maximum queries of one agent that may replay its log, waiting or running.
-_MAX_REPLAYS: Final = 8
-#: Maximum decisions with a key whose probabilities are cached.
-_MAX_CACHED: Final = 1024
-#: Seconds of computing from which an agent commits alone, so that others need not wait for it.
-_SLOW: Final = 0.005
-#: A commit takes requests of an agent until it has this many. A batch is never divided.
-_MAX_BATCH: Final = 256
 #: Seconds within which a store must answer.
 _STORE_TIMEOUT: Final = 3.0
+#: Seconds between two looks for decisions whose window is over.
+_SETTLE_PERIOD: Final = 1.0
 #: Seconds after a failed write, or a failed test write, before the next test write.
 _RETRY_WRITE: Final = 5.0
-#: Requests that are committed together, and the future that is done when they are handled.
-_Waiting: TypeAlias = tuple[Sequence[Request], "asyncio.Future[None]"]
-_Batches: TypeAlias = dict["ServedAgent", list[_Waiting]]
-
-
-class Pools(NamedTuple):
-    """Threads for queries, for commits, and for what may replay a long log.
-
-    They are separate: reading a long log must not delay commits, and opening or explaining an agent
-    must delay neither.
-    """
-
-    readers: Executor
-    writers: Executor
-    replayers: Executor
-
-
-class Commits:
-    """Commits the requests of one agent, or of several agents of a SQLite store, one after another.
-
-    `on_write` is called after each commit with the error of the store, or None after a successful
-    write.
-    """
-
-    def __init__(
-        self, writers: Executor, monitor: Monitor,
-        on_write: Callable[[errors.StoreFailed | None], None] = lambda _: None,
-    ) -> None:  # fmt: skip
-        self._writers, self._monitor, self._on_write = writers, monitor, on_write
-        self._ready: list[ServedAgent] = []  # agents with requests for the next commit
-        self._running = False  # whether a commit is running or scheduled
-
-    def schedule(self, served: "ServedAgent") -> None:
-        """Include the waiting requests of an agent in the next commit."""
-        self._ready.append(served)
-        if not self._running:
-            self._running = True
-            # Not immediately, so that requests that the loop has already read join this commit.
-            asyncio.get_running_loop().call_soon(self._start)
-
-    def _start(self) -> None:
-        """Commit the waiting requests in a worker thread; stop if there are none."""
-        ready, self._ready = self._ready, []
-        batches = {served: batch for served in ready if (batch := served.take_batch())}
-        self._running = bool(batches)
-        if batches:
-            self._writers.submit(self._commit, batches, asyncio.get_running_loop())
-
-    def _commit(self, batches: _Batches, loop: asyncio.AbstractEventLoop) -> None:
-        """Write the batches; runs in a worker thread."""
-        requests = {
-            served.agent: [request for group, _ in batch for request in group]
-            for served, batch in batches.items()
-        }
-        heads = {agent: agent.head for agent in requests}
-        try:
-            self._notify(self._monitor.before_commit, requests)
-            if len(requests) == 1:
-                for agent, batch in requests.items():
-                    agent.handle(batch)
-            else:
-                handle_together(requests)
-            for agent, batch in requests.items():
-                self._report_write(batch, agent.head > heads[agent])
-            self._notify(self._monitor.after_commit, requests)
-        finally:
-            loop.call_soon_threadsafe(self._finish, batches)
-
-    def _report_write(self, requests: Sequence[Request], written: bool) -> None:
-        """Call `on_write` with the error of the store, or with None if events were written.
-
-        A log that is damaged or too new affects one agent only, so it is not reported.
-        """
-        of_one_agent = errors.DamagedLog | errors.NewerFormat
-        failures = [r.error for r in requests if isinstance(r.error, errors.StoreFailed)]
-        of_store = [error for error in failures if not isinstance(error, of_one_agent)]
-        if of_store or written:
-            self._on_write(of_store[0] if of_store else None)
-
-    def _notify(self, method: Callable[..., None], batches: Mapping[DurableAgent, Any]) -> None:
-        """Call a method of the monitor; log its errors, which must not fail the requests."""
-        for agent, batch in batches.items():
-            try:
-                method(agent, batch)
-            except Exception:
-                _logger.exception("the monitor failed for agent %r", agent.name)
-
-    def _finish(self, batches: _Batches) -> None:
-        """Tell the callers that their requests are handled, then start the next commit."""
-        for served, batch in batches.items():
-            served.finish_batch(batch)
-        self._start()
-
-
-class ServedAgent:
-    """A durable agent on an event loop: `act` and `observe` return once the event is on disk.
-
-    `single` commits the requests of this agent alone, `shared` those of all agents that allow it.
-    `schema` describes situations whose fields have names.
-
-    >>> from bayescontrol import BernoulliBandit
-    >>> from bayescontrol.serve.values import encode_id
-    >>> async def visit():
-    ...     agent = open_agent("sqlite:///:memory:", "shop", BernoulliBandit(["red"]))
-    ...     pools = Pools(*[ThreadPoolExecutor(1)] * 3)
-    ...     served = ServedAgent(agent, pools, Commits(pools.writers, Monitor(Metrics())))
-    ...     decision = await served.act(None, None)
-    ...     id = encode_id(served.tag, decision.id)
-    ...     learned = await served.observe(id, 1), await served.observe(id, 1)
-    ...     await served.close()
-    ...     return decision.action, learned
-    >>> asyncio.run(visit())
-    ('red', (True, False))
-    """
-
-    def __init__(
-        self, agent: DurableAgent, pools: Pools, single: Commits, shared: Commits | None = None,
-        schema: Schema | None = None,
-    ) -> None:  # fmt: skip
-        self.agent, self._pools, self._single = agent, pools, single
-        self._shared = single if shared is None else shared
-        #: The fields of its situations, if they have names.
-        self.schema = schema
-        #: The tag of the agent in the ids of its decisions, see `serve.values`.
-        self.tag = agent_tag(agent.created)
-        self._waiting: deque[_Waiting] = deque()
-        #: How many requests wait for the next commit.
-        self.waiting = 0
-        self._idle = asyncio.Event()  # set while no request waits or is being committed
-        self._idle.set()
-        self._closing = False
-        self._replays = 0
-        self._probabilities: dict[str, Mapping[Any, float]] = {}  # by number of the decision
-
-    async def act(
-        self, x: Any, key: str | None, among: Sequence[Any] | None = None,
-        session: str | None = None,
-    ) -> Decision:  # fmt: skip
-        """See `DurableAgent.act`.
-
-        A request with a known key returns the logged decision, without `probabilities`. Clients of
-        a busy server often repeat a request soon, so those of recent decisions with a key are
-        cached; others are computed again from the log.
-        """
-        decision: Decision = await self.handle(Act(x, key, among, session))
-        if (key is None and session is None) or decision.probability is None:  # not known exactly
-            return decision
-        probabilities = decision.probabilities or self._probabilities.get(decision.id)
-        if probabilities is None:
-            probabilities = (await self.explain(decision)).probabilities
-        if probabilities is not None:
-            self._probabilities[decision.id] = probabilities
-            if len(self._probabilities) > _MAX_CACHED:  # forget the oldest
-                del self._probabilities[next(iter(self._probabilities))]
-        return replace(decision, probabilities=probabilities)
-
-    async def observe(self, id: str, o: Any, cost: float | None = None) -> bool:
-        """See `DurableAgent.observe`; `id` is the id over HTTP."""
-        return bool(await self.handle(Observe(self.number(id), o, cost)))
-
-    async def handle_batch(self, requests: Sequence[Request]) -> list[Any]:
-        """Handle the requests in one commit; return the result of each, or its error."""
-        await self._put(requests)
-        return [self._outcome(request) for request in requests]
-
-    def number(self, id: str) -> str:
-        """Return the number of a decision from its id over HTTP, or raise `UnknownDecision`."""
-        return decode_id(self.tag, id, self.agent.name)
-
-    async def explain(self, id: str | Decision) -> Explanation:
-        """See `DurableAgent.explain`. Runs in its own thread, because it may replay a long log."""
-        if isinstance(id, str):
-            id = self.number(id)
-        if self._replays >= _MAX_REPLAYS:
-            raise Refused("overloaded", f"{_MAX_REPLAYS} decisions are being explained")
-        self._replays += 1
-        try:
-            return await _run(self._pools.replayers, self.agent.explain, id)
-        finally:
-            self._replays -= 1
-
-    async def probabilities(self, x: Any) -> Mapping[Any, float] | None:
-        """See `DurableAgent.probabilities`."""
-
-        def query(agent: DurableAgent) -> Mapping[Any, float] | None:
-            # Read what other processes wrote first: such an error is not caused by x.
-            agent.ask(lambda _: None)
-            try:
-                return agent.probabilities(x)
-            except Exception as error:
-                raise as_refusal(error) from error
-
-        return await self.read(query)
-
-    async def read(self, query: Callable[[DurableAgent], T]) -> T:
-        """Return `query(agent)`, computed in a thread."""
-        return await _run(self._pools.readers, query, self.agent)
-
-    async def close(self) -> None:
-        """Finish waiting requests, then close the agent."""
-        self._closing = True
-        await self._idle.wait()
-        await _run(self._pools.writers, self.agent.close)
-
-    # -- commits ---------------------------------------------------------------------------------
-
-    async def handle(self, request: Request) -> Any:
-        """Return the result of a request after the next commit, or raise its error."""
-        await self._put((request,))
-        outcome = self._outcome(request)
-        if isinstance(outcome, BaseException):
-            raise outcome
-        return outcome
-
-    def _put(self, requests: Sequence[Request]) -> "asyncio.Future[None]":
-        """Add requests to the next commit; raise `Refused` if too many wait or it is closing."""
-        if self._closing:
-            why = "the server accepts no more requests"
-            raise Refused("shutting-down", why, {"Retry-After": "5"})
-        if self.waiting >= _MAX_WAITING:
-            why = f"{self.waiting} requests wait for agent {self.agent.name!r}"
-            raise Refused("overloaded", why)
-        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiting.append((requests, future))
-        self.waiting += len(requests)
-        if self._idle.is_set():
-            self._idle.clear()
-            self._schedule()
-        return future
-
-    def _schedule(self) -> None:
-        """Include the waiting requests in the next commit."""
-        is_slow = self.agent.compute_seconds > _SLOW
-        (self._single if is_slow else self._shared).schedule(self)
-
-    def take_batch(self) -> list[_Waiting]:
-        """Return the requests of the next commit; become idle if there are none."""
-        batch: list[_Waiting] = []
-        size = 0
-        while self._waiting and size < _MAX_BATCH:
-            requests, future = self._waiting.popleft()
-            self.waiting -= len(requests)
-            if not future.done():  # skip requests whose caller stopped waiting
-                batch.append((requests, future))
-                size += len(requests)
-        if not batch:
-            self._idle.set()
-        return batch
-
-    def finish_batch(self, batch: list[_Waiting]) -> None:
-        """Wake the callers, and schedule the requests that came meanwhile."""
-        for _, future in batch:
-            if not future.done():
-                future.set_result(None)
-        self._schedule()
-
-    def _outcome(self, request: Request) -> Any:
-        """Return the result of a request that was in a commit, or its error."""
-        if request.error is not None:
-            error = as_refusal(request.error) if request.rejected_by_agent else request.error
-            return with_ids(error, self.tag)
-        if request.result is None:  # never acknowledge what may not have been written
-            return errors.StoreFailed(
-                "the request may or may not be stored; repeat it with the same key"
-            )
-        return request.result
 
 
 class ServedAgents:
@@ -365,11 +78,7 @@ class ServedAgents:
         self.warm_up = False
         #: The backups of the store; None if the server makes none.
         self.backups: Backups | None = None
-        self._pools = Pools(
-            ThreadPoolExecutor(_READERS, "bayescontrol-read"),
-            ThreadPoolExecutor(_WRITERS, "bayescontrol-write"),
-            ThreadPoolExecutor(_REPLAYERS, "bayescontrol-replay"),
-        )
+        self._pools = Pools.start()
         self._shared_commits = Commits(self._pools.writers, self.monitor, self._record_write)
         self._checker = ThreadPoolExecutor(1, "bayescontrol-check")
         self._store_check: asyncio.Future[list[str]] | None = None
@@ -399,7 +108,7 @@ class ServedAgents:
 
     async def names(self) -> list[str]:
         """Return the names of all agents in the store."""
-        return await _run(self._pools.readers, self.store.names)
+        return await run(self._pools.readers, self.store.names)
 
     async def get(self, name: str) -> ServedAgent:
         """Return an agent, opened if necessary; raise `UnknownAgent` if it is unknown."""
@@ -408,14 +117,17 @@ class ServedAgents:
         raise UnknownAgent(f"the store has no agent {name!r}")
 
     async def create(
-        self, name: str, model: str, settings: Mapping[str, Any], seed: int | None
+        self, name: str, model: str, settings: Mapping[str, object], seed: int | None
     ) -> tuple[ServedAgent, bool]:
         """Create or open an agent. Returns it and whether it is new.
 
         Raises `ModelMismatch` if an agent of that name has another model, settings or seed.
         """
-        requested = await _run(self._pools.readers, requested_model, model, settings, self.models)
-        if name not in self.open:
+        requested = await run(self._pools.readers, requested_model, model, settings, self.models)
+        if name in self.open:
+            with suppress(UnknownAgent):  # it was deleted: create it again
+                await self.open[name].ask(lambda _: None)
+        else:
             names = await self.names()
             if name not in names and len(names) >= self.limits.agents:
                 raise Refused("too-many-agents", f"the store already has {len(names)} agents")
@@ -430,6 +142,9 @@ class ServedAgents:
         agent raises `ModelMismatch`.
         """
         new = False
+        if name in self.open and self.open[name].is_deleted:
+            with suppress(SnapshotNotKept):  # a deleted log takes none
+                await self.open.pop(name).close()
         if name not in self.open:
             is_first = name not in self._opening
             if is_first:
@@ -439,7 +154,7 @@ class ServedAgents:
         served = self.open[name]
         if model is not None:
             # This may run the user's own code, which builds the model, so it needs a thread.
-            await _run(self._pools.readers, as_logged, served.agent.created, model)
+            await run(self._pools.readers, as_logged, served.agent.created, model)
         if seed is not None and seed != served.agent.seed:
             raise errors.ModelMismatch(
                 f"agent {name!r} was created with a seed other than {seed}: omit the seed"
@@ -449,13 +164,13 @@ class ServedAgents:
     async def _open(self, name: str, model: Model | None, seed: int | None) -> bool:
         """Open the agent and return whether it is new."""
         try:
-            first = await _run(self._pools.readers, self._first_event, name)
+            first = await run(self._pools.readers, self._first_event, name)
             new = first is None
             if model is None:
                 model = self._registered_model(name, first)
             # Opening may replay a long log; creating does not.
             pool = self._pools.readers if new else self._pools.replayers
-            agent, schema = await _run(pool, self._open_agent, name, model, seed)
+            agent, schema = await run(pool, self._open_agent, name, model, seed)
             single = Commits(self._pools.writers, self.monitor, self._record_write)
             shares = not self.store.shared and agent.model.name in KINDS
             shared = self._shared_commits if shares else None
@@ -525,7 +240,7 @@ class ServedAgents:
         if failure is not None and now >= max(failure[0], self._last_test_write) + _RETRY_WRITE:
             self._last_test_write = now
             served = next(iter(self.open.values()), None)
-            await self._within_timeout(_run(self._checker, self._test_write, served))
+            await self._within_timeout(run(self._checker, self._test_write, served))
         failure = self._failure
         if failure is not None:
             raise Refused("store-failed", f"the last write failed: {kind_of(failure[1])}")
@@ -533,7 +248,7 @@ class ServedAgents:
     async def _require_answer(self) -> None:
         """Raise `StoreFailed` if the store does not answer. Concurrent calls share one query."""
         if self._store_check is None or self._store_check.done():
-            self._store_check = _run(self._checker, self.store.names)
+            self._store_check = run(self._checker, self.store.names)
         await self._within_timeout(self._store_check)
 
     async def _within_timeout(self, future: "asyncio.Future[Any]") -> None:
@@ -570,10 +285,24 @@ class ServedAgents:
 
     # -- starting and stopping -------------------------------------------------------------------
 
-    async def start(self) -> None:
-        """Start answering requests, and open the agents in the background."""
+    async def start(self, *work: Coroutine[Any, Any, None]) -> None:
+        """Start answering requests, and open the agents in the background, where `work` runs too.
+
+        `close` cancels the work.
+        """
         self.opened = asyncio.create_task(self._open_in_background())
-        self._tasks = [self.opened, asyncio.create_task(self.monitor.run(self.open))]
+        work = (self.monitor.run(self.open), self._settle(), *work)
+        self._tasks = [self.opened, *map(asyncio.create_task, work)]
+
+    async def _settle(self) -> None:
+        """Record the defaults of the open agents that are due, until cancelled."""
+        while True:
+            await asyncio.sleep(_SETTLE_PERIOD)
+            settled = (served.settle() for served in self.open.values())
+            for error in await asyncio.gather(*settled, return_exceptions=True):
+                # Errors of the library are those that the next request of the agent gets.
+                if isinstance(error, Exception) and not isinstance(error, errors.BayesControlError):
+                    _logger.error("defaults were not recorded", exc_info=error)
 
     async def _open_in_background(self) -> None:
         """Open every agent, log those that fail, then declare the server ready."""
@@ -590,9 +319,10 @@ class ServedAgents:
                 began = time.monotonic()
                 kinds = {served.agent.model.name for served in self.open.values()} & set(KINDS)
                 for kind in sorted(kinds):
-                    await _run(self._pools.replayers, warm_up_kind, kind)
-                seconds = time.monotonic() - began
-                _logger.info("warmed up %s in %.1f s", ", ".join(sorted(kinds)) or "-", seconds)
+                    await run(self._pools.replayers, warm_up_kind, kind)
+                if kinds:
+                    seconds = time.monotonic() - began
+                    _logger.info("warmed up %s in %.1f s", ", ".join(sorted(kinds)), seconds)
         except Exception:
             _logger.exception("the store cannot be read: the server will not become ready")
             return
@@ -615,7 +345,7 @@ class ServedAgents:
             await served.close()
         if self._stopping is not None:
             self._stopping.cancel()
-        await _run(self._pools.readers, self.store.close)
+        await run(self._pools.readers, self.store.close)
         for pool in (*self._pools, self._checker):
             pool.shutdown()
 
@@ -624,8 +354,3 @@ def _stored_schema(model: Model) -> Schema | None:
     """Return the schema in the settings of a model, or of the problem inside a changing one."""
     features = model.settings.get("settings", model.settings).get("features")
     return Schema(features) if isinstance(features, Mapping) else None
-
-
-def _run(pool: Executor, work: Callable[..., T], *arguments: Any) -> "asyncio.Future[T]":
-    """Call a function in a thread of the pool; return a future of its result."""
-    return asyncio.get_running_loop().run_in_executor(pool, work, *arguments)

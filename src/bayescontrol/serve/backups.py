@@ -22,14 +22,8 @@ from pathlib import Path
 from typing import Final, NamedTuple
 from urllib.parse import urlsplit
 
-from litestar import HttpMethod, Response, get, post, route
-from litestar.di import NamedDependency
-from litestar.openapi.datastructures import ResponseSpec
-
 from bayescontrol.errors import BayesControlError, StoreFailed
-from bayescontrol.serve.agents import ServedAgents
-from bayescontrol.serve.bodies import Backup, BackupList
-from bayescontrol.serve.http_errors import MEDIA_TYPE, ProblemDetails, Refused
+from bayescontrol.serve.bodies import Backup
 from bayescontrol.serve.monitor import Metrics
 
 _logger = logging.getLogger("bayescontrol.serve")
@@ -68,6 +62,9 @@ class Backups:
     def __init__(
         self, plan: BackupPlan, copy: Callable[[Path], object], url: str, metrics: Metrics
     ) -> None:
+        for name, value in (("every", plan.every), ("keep", plan.keep)):
+            if value is not None and not value > 0:
+                raise ValueError(f"--backup-{name}={value!r} is invalid: it must be positive")
         if not (plan.folder.is_dir() and os.access(plan.folder, os.R_OK | os.W_OK)):
             raise StoreFailed(
                 f"--backup-folder {plan.folder} is not a writable folder: create it first"
@@ -91,8 +88,8 @@ class Backups:
             match = self._pattern.fullmatch(path.name)
             if match is not None:
                 with suppress(OSError, ValueError):  # deleted meanwhile, or no valid time
-                    made = datetime.strptime(match[1], _TIME).replace(tzinfo=UTC)
-                    found.append(Backup(path.name, made.timestamp(), path.stat().st_size))
+                    when = datetime.strptime(match[1], _TIME).replace(tzinfo=UTC)
+                    found.append(Backup(path.name, when.timestamp(), path.stat().st_size))
         return sorted(found, key=lambda backup: backup.time)
 
     async def make(self) -> Backup:
@@ -111,7 +108,7 @@ class Backups:
             while (path := self._new_path()).exists():  # made in the same second
                 time.sleep(0.1)
             self._copy(path)
-            made = next(backup for backup in reversed(self.all()) if backup.name == path.name)
+            new = next(backup for backup in reversed(self.all()) if backup.name == path.name)
             for old in self.all()[: -self._plan.keep] if self._plan.keep else ():
                 (self._plan.folder / old.name).unlink(missing_ok=True)
         except Exception as error:
@@ -123,10 +120,10 @@ class Backups:
             if isinstance(error, OSError) and not isinstance(error, BayesControlError):
                 raise StoreFailed(f"the backup failed: {error}") from error
             raise
-        self._last_success, self._failed = made.time, False
+        self._last_success, self._failed = new.time, False
         seconds = time.perf_counter() - began
-        _logger.info("backup %s: %d bytes in %.1f s", made.name, made.bytes, seconds)
-        return made
+        _logger.info("backup %s: %d bytes in %.1f s", new.name, new.bytes, seconds)
+        return new
 
     def _new_path(self) -> Path:
         """Return the path of a backup that is made now."""
@@ -149,41 +146,3 @@ class Backups:
     def close(self) -> None:
         """Wait for a backup that is running; it fails if the store is closed already."""
         self._pool.shutdown()
-
-
-# -- routes --------------------------------------------------------------------------------------
-
-
-_ERRORS: Final = {
-    status: ResponseSpec(ProblemDetails, media_type=MEDIA_TYPE, generate_examples=False)
-    for status in (400, 401, 403, 405, 408, 409, 413, 414, 415, 421, 429, 431, 500, 503, 507)
-}
-
-
-def _require_backups(agents: ServedAgents) -> Backups:
-    """Return the backups of the server; raise `Refused` if it makes none."""
-    if agents.backups is None:
-        raise Refused("backups-off", "the server was started without --backup-folder")
-    return agents.backups
-
-
-@get("/v1/backups", operation_id="list_backups", responses=_ERRORS)
-async def list_backups(agents: NamedDependency[ServedAgents]) -> BackupList:
-    """The backups of the store, oldest first."""
-    found = _require_backups(agents)
-    return BackupList(await asyncio.to_thread(found.all))
-
-
-@post("/v1/backups", status_code=201, responses=_ERRORS)
-async def make_backup(agents: NamedDependency[ServedAgents]) -> Backup:
-    """Make a backup of the store now. It goes on if it takes longer than the deadline."""
-    return await _require_backups(agents).make()
-
-
-@route("/v1/backups", http_method=HttpMethod.OPTIONS, status_code=204, include_in_schema=False)
-async def backup_methods() -> Response[None]:
-    """Name all methods; Litestar names only one for a path with two handlers."""
-    return Response(None, headers={"Allow": "GET, OPTIONS, POST"})
-
-
-BACKUP_ROUTES: Final = (backup_methods, list_backups, make_backup)

@@ -15,13 +15,14 @@ from msgspec import Meta
 
 from bayescontrol.bandits import Schema
 from bayescontrol.durable.agent import Explanation
-from bayescontrol.durable.configuration import REPORTED, Configuration
+from bayescontrol.durable.configuration import Configuration
 from bayescontrol.durable.decisions import Answer
 from bayescontrol.durable.events import Decision
 from bayescontrol.durable.plain import as_plain
 from bayescontrol.errors import InvalidRequest
+from bayescontrol.protocols import Summary
 from bayescontrol.serve.http_errors import ProblemDetails
-from bayescontrol.serve.values import encode_id, plain_situation, value_of
+from bayescontrol.serve.values import JsonObject, encode_id, plain_situation, value_of
 
 #: The media type of a log.
 LINES: Final = "text/jsonl"
@@ -38,26 +39,22 @@ Value: TypeAlias = Annotated[
         '"shape": [1], "dtype": "<f8"}, an object {"dict": [["key", 1]]}.'
     ),
 ]
+ArmChange: TypeAlias = Literal["add", "pause", "resume", "retire"]
 _UnitInterval: TypeAlias = Annotated[float, Meta(ge=0.0, le=1.0)]
 _Id: TypeAlias = Annotated[
     str, Meta(min_length=1, max_length=200, description="The id that act returned.")
 ]
 
 
-#: JSON numbers. Their type is checked by `_require_numbers`: Litestar would convert strings.
-_Number: TypeAlias = Annotated[Any, Meta(extra_json_schema={"type": "number"})]
-_NumberOrNull: TypeAlias = Annotated[Any, Meta(extra_json_schema={"type": ["number", "null"]})]
+#: In JSON 7.0 is the integer 7, but a large integer is not a float.
+_Seed: TypeAlias = (
+    Annotated[int, Meta(ge=0, le=2**63 - 1)]
+    | Annotated[float, Meta(ge=0, le=2.0**63 - 1024, multiple_of=1)]
+)
 
 
-class _RequestBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class _RequestBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """The body of a request; unknown fields are errors."""
-
-
-def _require_numbers(**values: Any) -> None:
-    """Raise ValueError for a value that is no number; msgspec reports it like a wrong type."""
-    for name, v in values.items():
-        if type(v) not in (int, float):
-            raise ValueError(f"{name}: expected a number, got {str(v)[:80]!r}")
 
 
 class CreateBody(_RequestBody, frozen=True):
@@ -65,10 +62,10 @@ class CreateBody(_RequestBody, frozen=True):
 
     name: Annotated[str, Meta(pattern=NAME, description="Letters, digits, and . _ ~ -")]
     model: Annotated[str, Meta(min_length=1, max_length=200, examples=["bernoulli-bandit"])]
-    settings: Annotated[dict[str, Any], Meta(description="Settings of the model.")] = msgspec.field(
+    settings: Annotated[JsonObject, Meta(description="Settings of the model.")] = msgspec.field(
         default_factory=dict
     )
-    seed: Annotated[int, Meta(ge=0, le=2**63 - 1)] | None = None
+    seed: _Seed | None = None
 
 
 class ActBody(_RequestBody, frozen=True):
@@ -87,11 +84,7 @@ class ObserveBody(_RequestBody, frozen=True):
     id: _Id
     observation: Value
     #: What the decision has cost, for arms whose price is "reported".
-    cost: _NumberOrNull = None
-
-    def __post_init__(self) -> None:
-        if self.cost is not None:
-            _require_numbers(cost=self.cost)
+    cost: float | None = None
 
 
 class ActEntry(ActBody, frozen=True):
@@ -123,7 +116,7 @@ class Probability(msgspec.Struct, frozen=True):
 class SharedLists(dict[int, list[Probability]]):
     """Converts each mapping of probabilities once: decisions of a batch share them."""
 
-    def of(self, probabilities: Mapping[Any, float]) -> list[Probability]:
+    def of(self, probabilities: Mapping[object, float]) -> list[Probability]:
         """Return the probabilities as a list. The mapping must live as long as this object."""
         found = self.get(id(probabilities))
         if found is None:
@@ -241,7 +234,7 @@ class ExplanationInfo(msgspec.Struct, frozen=True):
 
     decision: DecisionInfo
     #: The posterior at the time of the decision.
-    posterior: dict[str, dict[str, Any]]
+    posterior: Summary
     #: The mode that was drawn, as text.
     mode: str | None
     answered: bool
@@ -264,7 +257,7 @@ class AgentInfo(msgspec.Struct, frozen=True):
     name: str
     model: str
     version: int
-    settings: dict[str, Any]
+    settings: JsonObject
     #: When an observation may arrive: "any time", or "in turn", before the next act.
     feedback: str
     #: The number of events in the agent's log.
@@ -272,7 +265,7 @@ class AgentInfo(msgspec.Struct, frozen=True):
     decisions: int
     observations: int
     #: The JSON schema of a situation whose fields have names; otherwise null.
-    situation_schema: dict[str, Any] | None
+    situation_schema: JsonObject | None
 
 
 class AgentList(msgspec.Struct, frozen=True):
@@ -286,7 +279,7 @@ class Posterior(msgspec.Struct, frozen=True):
     """The current posterior, by arm or mode, after event `head`."""
 
     head: int
-    posterior: dict[str, dict[str, Any]]
+    posterior: Summary
 
 
 class Probabilities(msgspec.Struct, frozen=True):
@@ -330,7 +323,7 @@ def _clipped(p: float) -> float:
     return min(max(p, 0.0), 1.0)
 
 
-def probability_list(probabilities: Mapping[Any, float]) -> list[Probability]:
+def probability_list(probabilities: Mapping[object, float]) -> list[Probability]:
     """Convert probabilities by action into a list, because JSON keys must be strings.
 
     >>> probability_list({("left", 2): 1.0})
@@ -347,16 +340,10 @@ class TotalsBody(_RequestBody, frozen=True):
 
     arm: Value
     #: The number of rewards, their sum, and the sum of their squares, if it is known.
-    n: Annotated[Any, Meta(extra_json_schema={"type": "integer", "minimum": 0})]
-    total: _Number
-    squares: _NumberOrNull = None
+    n: Annotated[float, Meta(ge=0, multiple_of=1)]
+    total: float
+    squares: float | None = None
     situation: Value = None
-
-    def __post_init__(self) -> None:
-        squares = 0 if self.squares is None else self.squares
-        _require_numbers(n=self.n, total=self.total, squares=squares)
-        if self.n < 0 or self.n % 1 != 0:
-            raise ValueError(f"n: expected the number of rewards, got {self.n!r}")
 
 
 class WithdrawBody(_RequestBody, frozen=True):
@@ -375,7 +362,7 @@ class ArmBody(_RequestBody, frozen=True):
     """A change of an arm. A new arm may have a prior of its own, as the model takes it."""
 
     arm: Value
-    change: Literal["add", "pause", "resume", "retire"]
+    change: ArmChange
     prior: Value = None
 
 
@@ -400,31 +387,22 @@ class Changed(msgspec.Struct, frozen=True):
     event: int
 
 
-class Share(_RequestBody, frozen=True):
+class Share(_RequestBody, frozen=True, omit_defaults=False):
     """The least and the greatest probability of an arm."""
 
     arm: Value
-    low: _Number = 0.0
-    high: _Number = 1.0
-
-    def __post_init__(self) -> None:
-        _require_numbers(low=self.low, high=self.high)
+    low: float = 0.0
+    high: float = 1.0
 
 
 class Price(_RequestBody, frozen=True):
     """The price of an arm in units of reward, or "reported": the mean of its reported costs."""
 
     arm: Value
-    price: Annotated[
-        Any, Meta(extra_json_schema={"anyOf": [{"type": "number"}, {"const": REPORTED}]})
-    ]
-
-    def __post_init__(self) -> None:
-        if self.price != REPORTED:
-            _require_numbers(price=self.price)
+    price: float | Literal["reported"]
 
 
-class ConfigurationBody(_RequestBody, frozen=True):
+class ConfigurationBody(_RequestBody, frozen=True, omit_defaults=False):
     """What limits the decisions of an agent and their feedback; nothing by default.
 
     >>> ConfigurationBody.of(Configuration(prices={"red": 0.5})).prices
@@ -432,26 +410,22 @@ class ConfigurationBody(_RequestBody, frozen=True):
     """
 
     #: The share of decisions that ignore the belief; they take `control`, or any arm if it is null.
-    holdout: _Number = 0.0
+    holdout: float = 0.0
     control: Value = None
     shares: list[Share] = msgspec.field(default_factory=list)
     prices: list[Price] = msgspec.field(default_factory=list)
     #: Seconds after which a decision without an observation gets the `default`.
-    window: _NumberOrNull = None
+    window: float | None = None
     default: Value = None
     #: The least and the greatest valid reward.
-    reward_range: Annotated[list[_Number], Meta(min_length=2, max_length=2)] | None = None
-
-    def __post_init__(self) -> None:
-        low, high = self.reward_range or (0, 0)
-        window = 0 if self.window is None else self.window
-        _require_numbers(holdout=self.holdout, window=window, least=low, greatest=high)
+    reward_range: Annotated[list[float], Meta(min_length=2, max_length=2)] | None = None
 
     @classmethod
     def of(cls, c: Configuration) -> "ConfigurationBody":
         """Convert to the body of an answer."""
         shares = [Share(as_plain(a, "an arm"), *bounds) for a, bounds in c.shares.items()]
-        prices = [Price(as_plain(a, "an arm"), price) for a, price in c.prices.items()]
+        found: Mapping[Any, Any] = c.prices
+        prices = [Price(as_plain(a, "an arm"), price) for a, price in found.items()]
         control, default = as_plain(c.control, "the control"), as_plain(c.default, "the default")
         limits = None if c.reward_range is None else [*c.reward_range]
         return cls(c.holdout, control, shares, prices, c.window, default, limits)
@@ -459,7 +433,7 @@ class ConfigurationBody(_RequestBody, frozen=True):
     def configuration(self) -> Configuration:
         """Return the configuration; raise `InvalidRequest` if it is invalid."""
 
-        def value(plain: Any, what: str) -> Any:
+        def value(plain: object, what: str) -> object:
             return value_of(plain, what, InvalidRequest)
 
         try:

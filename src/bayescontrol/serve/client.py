@@ -21,10 +21,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, suppress
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, NamedTuple
-from urllib.parse import quote, urlencode, urlsplit
+from typing import Any, Final, NamedTuple, TypeVar
+from urllib.parse import quote
 
 import msgspec
+from msgspec.structs import asdict
 
 from bayescontrol._support.files import close_on_error
 from bayescontrol.durable.configuration import Configuration
@@ -32,12 +33,12 @@ from bayescontrol.durable.events import Decision, Event, from_line
 from bayescontrol.durable.models import as_model
 from bayescontrol.durable.plain import as_plain, from_plain
 from bayescontrol.errors import BayesControlError
-from bayescontrol.protocols import Totals
-from bayescontrol.serve import http_errors
-from bayescontrol.serve.access import require_sendable
-from bayescontrol.serve.bodies import ConfigurationBody
-from bayescontrol.serve.values import read_situation
+from bayescontrol.protocols import Summary, Totals
+from bayescontrol.serve import bodies, http_errors
+from bayescontrol.serve.access import MAX_PORT, require_sendable
+from bayescontrol.serve.values import JsonObject, read_situation
 
+T = TypeVar("T")
 #: Statuses after which a request is repeated: too slow, too many requests, overloaded.
 _RETRIED: Final = frozenset({408, 429, 502, 503, 504})
 #: Seconds before the first retry; they double up to the most.
@@ -49,11 +50,16 @@ _TIMEOUT: Final = 30.0
 _CONNECT_TIMEOUT: Final = 5.0
 #: No server listens at the address, or the host does not exist.
 _UNREACHABLE: Final = (ConnectionRefusedError, FileNotFoundError, socket.gaierror)
+#: The address of a server: a host in brackets is an IPv6 address.
+_ADDRESS: Final = re.compile(
+    r"https?://(?P<host>\[[0-9a-fA-F:.]+\]|[^][/?#@:\s]+)(:(?P<port>\d{1,5}))?(?P<base>/[^?#]*)?"
+    r"|unix://(?P<path>/[^?#]+)"
+)
 _decode_problem: Final = msgspec.json.Decoder(http_errors.ProblemDetails).decode
 
 
 class InvalidAddress(BayesControlError, ValueError):
-    """The URL is not the address of a server."""
+    """The URL is not the address of a server, or the server there cannot prove who it is."""
 
 
 class _Reply(NamedTuple):
@@ -108,29 +114,25 @@ class Client(AbstractContextManager["Client"]):
         self, url: str, token: str | None = None, *, timeout: float | None = None,
         ca: str | Path | None = None,
     ) -> None:  # fmt: skip
-        invalid = InvalidAddress(
-            f"url={url!r} is invalid: write http://host:port, https://host or unix:///path"
-        )
-        try:
-            parts = urlsplit(url)
-            port = parts.port
-        except (AttributeError, TypeError, ValueError):
-            raise invalid from None
-        self._base = str(parts.path).rstrip("/")  # of bytes, the scheme is invalid below
+        given: object = url
+        found = _ADDRESS.fullmatch(given) if isinstance(given, str) else None
+        port = None if found is None or found["port"] is None else int(found["port"])
+        if found is None or (port or 0) > MAX_PORT:
+            raise InvalidAddress(
+                f"url={url!r} is invalid: write http://host:port, https://host or unix:///path"
+            )
+        host, self._base = found["host"], (found["base"] or "").rstrip("/")
         self._connect: Callable[..., http.client.HTTPConnection]
-        if parts.scheme == "unix" and self._base and not parts.netloc and not parts.query:
-            self._connect, self._base = partial(_UnixConnection, self._base), ""
-        elif parts.scheme not in ("http", "https") or not parts.hostname or parts.query:
-            raise invalid
-        elif parts.scheme == "https":
+        if found["path"]:
+            self._connect = partial(_UnixConnection, found["path"])
+        elif url.startswith("https"):
             try:
                 context = ssl.create_default_context(cafile=ca)
             except OSError as error:
                 raise InvalidAddress(f"ca={str(ca)!r} cannot be read: {error}") from None
-            https = http.client.HTTPSConnection
-            self._connect = partial(https, parts.hostname, port, context=context)
+            self._connect = partial(http.client.HTTPSConnection, host, port, context=context)
         else:
-            self._connect = partial(http.client.HTTPConnection, parts.hostname, port)
+            self._connect = partial(http.client.HTTPConnection, host, port)
         self._free: deque[http.client.HTTPConnection] = deque()  # threads may share a deque
         if timeout is not None and not (timeout > 0 and math.isfinite(timeout)):
             raise ValueError(
@@ -150,15 +152,15 @@ class Client(AbstractContextManager["Client"]):
 
     def agents(self) -> list[str]:
         """Return the names of all agents."""
-        names: list[str] = []
-        page: dict[str, Any] = {"next": ""}
-        while page["next"] is not None:
-            page = self.call("GET", f"/v1/agents?{urlencode({'after': page['next']})}")
-            names += page["agents"]
+        names = list[str]()
+        page = bodies.AgentList([], "")
+        while page.next is not None:
+            page = self.request(bodies.AgentList, "GET", f"/v1/agents?after={quote(page.next)}")
+            names += page.agents
         return names
 
     def create(
-        self, name: str, model: Any, settings: Mapping[str, Any] | None = None, *,
+        self, name: str, model: object, settings: Mapping[str, object] | None = None, *,
         seed: int | None = None,
     ) -> "RemoteAgent":  # fmt: skip
         """Create an agent from a problem of this library, or from a model's name and settings.
@@ -169,8 +171,7 @@ class Client(AbstractContextManager["Client"]):
             described = as_model(model)
             model, settings = described.name, described.settings
         plain = {k: as_plain(v, f"setting {k}") for k, v in (settings or {}).items()}
-        body = {"name": name, "model": model, "settings": plain, "seed": seed}
-        self.call("POST", "/v1/agents", body)
+        self.call("POST", "/v1/agents", bodies.CreateBody(name, model, plain, seed))
         return RemoteAgent(self, name)
 
     def ready(self) -> bool:
@@ -182,15 +183,22 @@ class Client(AbstractContextManager["Client"]):
             return False
 
     def call(
-        self, method: str, path: str, body: Any = None, headers: Mapping[str, str] | None = None
-    ) -> Any:
+        self, method: str, path: str, body: object = None, headers: Mapping[str, str] | None = None
+    ) -> JsonObject:
         """Send a request, repeat it if that may help, and return the decoded answer."""
+        return self.request(JsonObject, method, path, body, headers)
+
+    def request(
+        self, kind: type[T], method: str, path: str, body: object = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> T:  # fmt: skip
+        """Do the same as `call`; return the answer with the type `kind`."""
         all_headers = {**self._headers, **(headers or {})}
         raw = None if body is None else msgspec.json.encode(body)
         if raw is not None:
             all_headers["Content-Type"] = "application/json"
         reply = self._send_with_retries(_Request(method, path, all_headers, raw))
-        return msgspec.json.decode(reply.body) if reply.body else None
+        return msgspec.json.decode(reply.body, type=kind)
 
     def _send_with_retries(self, request: _Request) -> _Reply:
         """Return an answer with a status below 400; raise the error of the last attempt.
@@ -267,7 +275,14 @@ class Client(AbstractContextManager["Client"]):
             connection.sock.settimeout(timeout)
         path = self._base + request.path
         with close_on_error(connection):
-            connection.request(request.method, path, request.body, request.headers)
+            try:
+                connection.request(request.method, path, request.body, request.headers)
+            except ssl.SSLCertVerificationError as error:  # repeating the request would not help
+                raise InvalidAddress(
+                    f"{self.url}: the certificate of the server is invalid "
+                    f"({error.verify_message}): give ca=FILE with the certificate to trust, and "
+                    "the host name that it contains"
+                ) from error
             return connection.getresponse()
 
     def close(self) -> None:
@@ -294,19 +309,25 @@ class RemoteAgent:
         self._client, self.name = client, name
         self._path = f"/v1/agents/{quote(name, safe='')}"
 
+    def _get(self, kind: type[T], path: str = "") -> T:
+        return self._client.request(kind, "GET", self._path + path)
+
+    def _post(self, kind: type[T], path: str, body: object, key: str | None = None) -> T:
+        headers = None if key is None else {"Idempotency-Key": key}
+        return self._client.request(kind, "POST", self._path + path, body, headers)
+
     def act(
-        self, x: Any = None, *, key: str | None = None, among: Sequence[Any] | None = None,
+        self, x: object = None, *, key: str | None = None, among: Sequence[object] | None = None,
         session: str | None = None,
     ) -> Decision:  # fmt: skip
         """See `DurableAgent.act`. Without a `key`, the client generates one for its retries."""
-        body = _act_entry(x, key, among, session)
-        headers = {"Idempotency-Key": body.pop("key")}
-        return _decision(self._client.call("POST", f"{self._path}/act", body, headers))
+        entry = _act_entry(x, key, among, session)
+        body = bodies.ActBody(entry.situation, entry.among, entry.session)
+        return _decision(self._post(bodies.DecisionInfo, "/act", body, entry.key))
 
-    def observe(self, id: str | Decision, o: Any, *, cost: float | None = None) -> bool:
+    def observe(self, id: str | Decision, o: object, *, cost: float | None = None) -> bool:
         """See `DurableAgent.observe`. Returns True if the observation is new, else False."""
-        body = _observe_entry(id, o, cost)
-        return bool(self._client.call("POST", f"{self._path}/observe", body)["learned"])
+        return self._post(bodies.Learned, "/observe", _observe_entry(id, o, cost)).learned
 
     def act_batch(
         self, calls: Iterable[Mapping[str, Any]], *, probabilities: bool = False
@@ -317,10 +338,10 @@ class RemoteAgent:
         call is its decision, or the error that `act` would raise. With `probabilities`, decisions
         have the probabilities of all actions.
         """
-        path = f"{self._path}/act/batch" + ("?probabilities=true" if probabilities else "")
-        body = {"decisions": [_act_entry(**call) for call in calls]}
-        results = self._client.call("POST", path, body)["results"]
-        return [_decision(r["decision"]) if "decision" in r else _batch_error(r) for r in results]
+        path = "/act/batch" + ("?probabilities=true" if probabilities else "")
+        body = bodies.ActBatch([_act_entry(**call) for call in calls])
+        results = self._post(bodies.ActResults, path, body).results
+        return [_decision(r.decision) if r.decision else _problem_error(r.problem) for r in results]
 
     def observe_batch(self, calls: Iterable[Mapping[str, Any]]) -> list[bool | Exception]:
         """Learn up to 1,000 observations in one request and one commit.
@@ -328,100 +349,90 @@ class RemoteAgent:
         Each of `calls` has the arguments of `observe` by name: `{"id": …, "o": …}`. The result of a
         call is that of `observe`, or the error that it would raise.
         """
-        body = {"observations": [_observe_entry(**call) for call in calls]}
-        results = self._client.call("POST", f"{self._path}/observe/batch", body)["results"]
-        return [r["learned"] if "learned" in r else _batch_error(r) for r in results]
+        body = bodies.ObserveBatch([_observe_entry(**call) for call in calls])
+        results = self._post(bodies.ObserveResults, "/observe/batch", body).results
+        return [_problem_error(r.problem) if r.learned is None else r.learned for r in results]
 
-    def observe_totals(self, arm: Any, totals: Totals, x: Any = None, *, key: str) -> bool:
+    def observe_totals(self, arm: object, totals: Totals, x: object = None, *, key: str) -> bool:
         """See `DurableAgent.observe_totals`."""
-        names = ("n", "total", "squares")
-        body = {"arm": as_plain(arm, "the arm"), "situation": as_plain(x, "the situation")}
-        body |= dict(zip(names, totals, strict=True))
-        headers = {"Idempotency-Key": _require_key(key)}
-        return bool(self._client.call("POST", f"{self._path}/totals", body, headers)["learned"])
+        body = bodies.TotalsBody(as_plain(arm, "the arm"), *totals, as_plain(x, "the situation"))
+        return self._post(bodies.Learned, "/totals", body, _require_key(key)).learned
 
     def withdraw(self, id: str | Decision) -> bool:
         """See `DurableAgent.withdraw`."""
-        body = {"id": _id(id)}
-        return bool(self._client.call("POST", f"{self._path}/withdraw", body)["withdrawn"])
+        return self._post(bodies.Withdrawal, "/withdraw", bodies.WithdrawBody(_id(id))).withdrawn
 
-    def add_arm(self, arm: Any, prior: Any = None) -> int:
+    def add_arm(self, arm: object, prior: object = None) -> int:
         """See `DurableAgent.add_arm`."""
         return self._change_arm(arm, "add", prior)
 
-    def pause_arm(self, arm: Any) -> int:
+    def pause_arm(self, arm: object) -> int:
         """See `DurableAgent.pause_arm`."""
         return self._change_arm(arm, "pause")
 
-    def resume_arm(self, arm: Any) -> int:
+    def resume_arm(self, arm: object) -> int:
         """See `DurableAgent.resume_arm`."""
         return self._change_arm(arm, "resume")
 
-    def retire_arm(self, arm: Any) -> int:
+    def retire_arm(self, arm: object) -> int:
         """See `DurableAgent.retire_arm`."""
         return self._change_arm(arm, "retire")
 
-    def _change_arm(self, arm: Any, change: str, prior: Any = None) -> int:
+    def _change_arm(self, arm: object, change: bodies.ArmChange, prior: object = None) -> int:
         """Change an arm; return the number of the event."""
-        body = {"arm": as_plain(arm, "the arm"), "change": change}
-        body |= {"prior": as_plain(prior, "the prior")}
-        return int(self._client.call("POST", f"{self._path}/arms", body)["event"])
+        body = bodies.ArmBody(as_plain(arm, "the arm"), change, as_plain(prior, "the prior"))
+        return self._post(bodies.Changed, "/arms", body).event
 
-    def arms(self) -> dict[Any, str]:
+    def arms(self) -> dict[object, str]:
         """Return the state of every arm: "active", "paused" or "retired"."""
-        found = self._client.call("GET", f"{self._path}/arms")["arms"]
-        return {from_plain(one["arm"]): one["state"] for one in found}
+        return {from_plain(one.arm): one.state for one in self._get(bodies.ArmList, "/arms").arms}
 
-    def prices(self) -> dict[Any, float]:
+    def prices(self) -> dict[object, float]:
         """Return the current price of every arm that has one."""
-        found = self._client.call("GET", f"{self._path}/arms")["arms"]
-        return {from_plain(one["arm"]): one["price"] for one in found if one["price"] is not None}
+        found = self._get(bodies.ArmList, "/arms").arms
+        return {from_plain(one.arm): one.price for one in found if one.price is not None}
 
     @property
     def configuration(self) -> Configuration:
         """The configuration of the next decision, which is read from the server."""
-        plain = self._client.call("GET", f"{self._path}/configuration")
-        return msgspec.convert(plain, ConfigurationBody).configuration()
+        return self._get(bodies.ConfigurationBody, "/configuration").configuration()
 
     def configure(self, configuration: Configuration) -> int:
         """Replace the configuration, from the next decision on; return the number of the event."""
-        body = ConfigurationBody.of(configuration)
-        return int(self._client.call("PUT", f"{self._path}/configuration", body)["event"])
+        path, body = f"{self._path}/configuration", bodies.ConfigurationBody.of(configuration)
+        return self._client.request(bodies.Changed, "PUT", path, body).event
 
-    def info(self) -> dict[str, Any]:
+    def info(self) -> JsonObject:
         """Return the model and settings of the agent, and the size of its log."""
-        return dict(self._client.call("GET", self._path))
+        return self._get(JsonObject)
 
-    def posterior(self) -> dict[str, dict[str, Any]]:
+    def posterior(self) -> Summary:
         """Return the current posterior, by arm or mode."""
-        return dict(self._client.call("GET", f"{self._path}/posterior")["posterior"])
+        return self._get(bodies.Posterior, "/posterior").posterior
 
-    def probabilities(self, x: Any = None) -> dict[Any, float] | None:
+    def probabilities(self, x: object = None) -> dict[object, float] | None:
         """Return P(a | past, x) of every action; None if it cannot be computed exactly."""
-        path = f"{self._path}/probabilities"
+        path = "/probabilities"
         if x is not None:
-            plain = msgspec.json.encode(as_plain(x, "the situation")).decode()
-            path = f"{path}?{urlencode({'situation': plain})}"
-        return _probabilities(self._client.call("GET", path)["probabilities"])
+            path += "?situation=" + quote(msgspec.json.encode(as_plain(x, "the situation")))
+        return _probabilities(self._get(bodies.Probabilities, path).probabilities)
 
-    def explain(self, id: str | Decision) -> dict[str, Any]:
+    def explain(self, id: str | Decision) -> JsonObject:
         """Return the decision, the posterior at that time, the mode drawn and the observation."""
-        n = quote(_id(id), safe="")
-        found: dict[str, Any] = self._client.call("GET", f"{self._path}/decisions/{n}")
-        return found | _decoded(found)
+        path = f"/decisions/{quote(_id(id), safe='')}"
+        return _fields(self._get(bodies.ExplanationInfo, path))
 
-    def decisions(self, start: int = 1) -> Iterator[dict[str, Any]]:
+    def decisions(self, start: int = 1) -> Iterator[JsonObject]:
         """Yield the decisions from event `start` on, oldest first, with their observations.
 
         Each is a dict with `decision`, `answered`, `observation`, `observed_at` and `is_default`.
         """
         following: int | None = start
         while following is not None:
-            path = f"{self._path}/decisions?limit=1000&start={following:d}"
-            page = self._client.call("GET", path)
-            for found in page["decisions"]:
-                yield found | _decoded(found)
-            following = page["next"]
+            path = f"/decisions?limit=1000&start={following:d}"
+            page = self._get(bodies.DecisionPage, path)
+            yield from map(_fields, page.decisions)
+            following = page.next
 
     def log(self, start: int = 1) -> Iterator[Event]:
         """Yield the events from number `start` on, after verifying their checksums."""
@@ -432,9 +443,7 @@ class RemoteAgent:
         return f"RemoteAgent({self.name!r} at {self._client.url})"
 
 
-def _message(error: Exception) -> str:
-    """Return the message of an error, or the name of its class if it has none."""
-    return str(error) or type(error).__name__
+# -- requests and answers --------------------------------------------------------------------------
 
 
 def _id(id: str | Decision) -> str:
@@ -442,7 +451,7 @@ def _id(id: str | Decision) -> str:
     return str(id.id if isinstance(id, Decision) else id)
 
 
-def _require_key(key: Any) -> str:
+def _require_key(key: object) -> str:
     """Return a key that a header can hold, or raise `InvalidKey`."""
     if not (isinstance(key, str) and re.fullmatch(r"[!-~]{1,200}", key)):
         # The key is not shown: a caller may have passed the token instead.
@@ -453,42 +462,44 @@ def _require_key(key: Any) -> str:
 
 
 def _act_entry(
-    x: Any = None, key: str | None = None, among: Sequence[Any] | None = None,
+    x: object = None, key: str | None = None, among: Sequence[object] | None = None,
     session: str | None = None,
-) -> dict[str, Any]:  # fmt: skip
+) -> bodies.ActEntry:  # fmt: skip
     """Return the body of an act, with a key; raise `InvalidKey` if the key is invalid."""
     sent_key = uuid.uuid4().hex if key is None else _require_key(key)
-    body: dict[str, Any] = {"situation": as_plain(x, "the situation"), "key": sent_key}
-    if among is not None:
-        body["among"] = [as_plain(arm, "an eligible arm") for arm in among]
-    return body if session is None else body | {"session": session}
+    arms = None if among is None else [as_plain(arm, "an eligible arm") for arm in among]
+    return bodies.ActEntry(as_plain(x, "the situation"), arms, session, sent_key)
 
 
-def _observe_entry(id: str | Decision, o: Any, cost: float | None = None) -> dict[str, Any]:
+def _observe_entry(id: str | Decision, o: object, cost: float | None = None) -> bodies.ObserveBody:
     """Return the body of an observe."""
-    body = {"id": _id(id), "observation": as_plain(o, "the observation")}
-    return body if cost is None else body | {"cost": cost}
+    return bodies.ObserveBody(_id(id), as_plain(o, "the observation"), cost)
 
 
-def _decoded(plain: Mapping[str, Any]) -> dict[str, Any]:
-    """Decode the decision and the observation of an explanation or a record."""
-    o = from_plain(plain["observation"])
-    return {"decision": _decision(plain["decision"]), "observation": o}
+def _fields(found: bodies.ExplanationInfo | bodies.DecisionRecord) -> JsonObject:
+    """Return the fields of an explanation or a record; decode its decision and observation."""
+    o = from_plain(found.observation)
+    return asdict(found) | {"decision": _decision(found.decision), "observation": o}
 
 
-def _probabilities(plain: Any) -> dict[Any, float] | None:
-    """Decode a list of `bodies.Probability` to {action: probability}; None stays None."""
-    return plain and {from_plain(item["action"]): item["probability"] for item in plain}
+def _probabilities(plain: list[bodies.Probability] | None) -> dict[object, float] | None:
+    """Return {action: probability}; None stays None."""
+    return None if plain is None else {from_plain(one.action): one.probability for one in plain}
 
 
-def _decision(plain: Mapping[str, Any]) -> Decision:
-    """Decode the fields of a `bodies.DecisionInfo`."""
+def _decision(info: bodies.DecisionInfo) -> Decision:
+    """Decode a decision."""
     return Decision(
-        id=plain["id"], action=from_plain(plain["action"]), probability=plain["probability"],
-        situation=read_situation(plain["situation"]), basis=plain["basis"], time=plain["time"],
-        probabilities=_probabilities(plain["probabilities"]), session=plain["session"],
-        holdout=plain["holdout"],
+        id=info.id, action=from_plain(info.action), probability=info.probability,
+        situation=read_situation(info.situation), basis=info.basis, time=info.time,
+        probabilities=_probabilities(info.probabilities), session=info.session,
+        holdout=info.holdout,
     )  # fmt: skip
+
+
+def _message(error: Exception) -> str:
+    """Return the message of an error, or the name of its class if it has none."""
+    return str(error) or type(error).__name__
 
 
 def _error(status: int, body: bytes) -> Exception:
@@ -499,13 +510,10 @@ def _error(status: int, body: bytes) -> Exception:
         return http_errors.Refused("internal", f"{status}: {body[:200].decode(errors='replace')}")
 
 
-def _batch_error(result: Mapping[str, Any]) -> Exception:
-    """Return the error of an entry of a batch."""
-    return _problem_error(msgspec.convert(result["problem"], http_errors.ProblemDetails))
-
-
-def _problem_error(problem: http_errors.ProblemDetails) -> Exception:
+def _problem_error(problem: http_errors.ProblemDetails | None) -> Exception:
     """Return the error of the library that a problem reports, or `Refused`."""
+    if problem is None:
+        return http_errors.Refused("internal", "the server gave neither a result nor a problem")
     name = problem.type.rpartition(":")[2]
     kind = http_errors.ERROR_KINDS.get(name)
     if kind is None or kind.error is None or kind.error is BayesControlError:

@@ -17,7 +17,7 @@ import socket
 import sys
 import threading
 import traceback
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, MutableMapping
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, MutableMapping
 from contextlib import ExitStack, asynccontextmanager, contextmanager
 from functools import partial
 from pathlib import Path
@@ -25,7 +25,6 @@ from typing import Any, Final, Self, TypeAlias, cast
 
 import uvicorn
 from litestar import Litestar, Request, Response
-from litestar.di import Provide
 from litestar.exceptions import HTTPException
 
 from bayescontrol.durable.models import Model
@@ -41,14 +40,14 @@ from bayescontrol.serve.access import (
 )
 from bayescontrol.serve.agents import ServedAgents
 from bayescontrol.serve.backups import BackupPlan, Backups
-from bayescontrol.serve.connection import HttpConnection
+from bayescontrol.serve.connection import CannotListen as CannotListen
+from bayescontrol.serve.connection import HttpConnection, Listener, in_url, tls_context
 from bayescontrol.serve.http_errors import MEDIA_TYPE, error_response, http_wording, kind_of
-from bayescontrol.serve.listening import CannotListen as CannotListen
-from bayescontrol.serve.listening import Listener, in_url, tls_context
 from bayescontrol.serve.middleware import Answer, Middleware
 from bayescontrol.serve.monitor import add_file_gauges
 from bayescontrol.serve.routes import PAGES, ROUTES, answer_directly
 from bayescontrol.serve.routes.openapi import DOCS_ROUTES
+from bayescontrol.serve.routes.parameters import StrictRequest, dependencies
 
 _Scope: TypeAlias = MutableMapping[str, Any]
 _logger = logging.getLogger("bayescontrol.serve")
@@ -82,26 +81,25 @@ def application(
     @asynccontextmanager
     async def lifespan(_: Litestar) -> AsyncIterator[None]:
         """Start the agents with the server, and close them when it stops."""
-        await agents.start()
-        tasks = []
+        work = []
         # A server in a thread of another program must not change its garbage collection.
         if _in_main_thread():
-            tasks.append(asyncio.create_task(_collect(agents, middleware)))
+            work.append(_collect(agents, middleware))
         if tokens.file is not None:
-            tasks.append(asyncio.create_task(_watch(tokens)))
+            work.append(_every(_REFRESH, tokens.refresh))
+        if access_log is not None:
+            work.append(_every(access_log.PERIOD, access_log.write))
         if agents.backups is not None:
-            tasks.append(asyncio.create_task(agents.backups.run()))
+            work.append(agents.backups.run())
+        await agents.start(*work)
         try:
-            with _reloading(tokens, access_log):
-                yield
+            yield
         finally:
-            for task in tasks:
-                task.cancel()
             await agents.close()
             if agents.backups is not None:
                 await asyncio.to_thread(agents.backups.close)
             if access_log is not None:
-                access_log.close()
+                access_log.write()
 
     def handle_error(request: Request[Any, Any, Any], error: Exception) -> Response[bytes]:
         status, headers, body = _error_answer(agents, cast("_Scope", request.scope), error)
@@ -109,7 +107,8 @@ def application(
 
     app: Any = Litestar(  # its types of the ASGI protocol are narrower than ours
         [*ROUTES, *PAGES, *DOCS_ROUTES],
-        dependencies={"agents": Provide(lambda: agents, sync_to_thread=False)},
+        dependencies=dependencies(agents),
+        request_class=StrictRequest,
         exception_handlers={HTTPException: handle_error, Exception: handle_error},
         lifespan=[lifespan],
         logging_config=None,
@@ -122,36 +121,11 @@ def application(
     return middleware
 
 
-async def _watch(tokens: Tokens) -> None:
-    """Read the token file again when it has changed, until cancelled."""
+async def _every(seconds: float, work: Callable[[], None]) -> None:
+    """Call a function in a thread regularly, until cancelled."""
     while True:
-        await asyncio.sleep(_REFRESH)
-        await asyncio.to_thread(tokens.refresh)
-
-
-@contextmanager
-def _reloading(tokens: Tokens, access_log: AccessLog | None) -> Iterator[None]:
-    """Read the tokens again and reopen the access log on SIGHUP, within a `with` block.
-
-    Without such files the signal ends the process, as when a terminal is closed.
-    """
-    has_signal = hasattr(signal, "SIGHUP") and _in_main_thread()
-    if not has_signal or (tokens.file is None and access_log is None):
-        yield
-        return
-
-    def reload() -> None:
-        """Called on the event loop."""
-        tokens.refresh()
-        if access_log is not None:
-            access_log.reopen()
-
-    loop = asyncio.get_running_loop()
-    loop.add_signal_handler(signal.SIGHUP, reload)
-    try:
-        yield
-    finally:
-        loop.remove_signal_handler(signal.SIGHUP)
+        await asyncio.sleep(seconds)
+        await asyncio.to_thread(work)
 
 
 async def _collect(agents: ServedAgents, app: Middleware) -> None:

@@ -30,7 +30,7 @@ from bayescontrol.bandits.contexts.regression import LEARNED, FiniteLink, Link, 
 from bayescontrol.bandits.family import mixed_predictive
 from bayescontrol.bandits.priced import priced_best
 from bayescontrol.errors import IncompatibleState, InvalidPrior
-from bayescontrol.kernels.posteriors import NORMAL
+from bayescontrol.kernels.families import NORMAL
 from bayescontrol.protocols import Totals
 
 # The binary logarithms of the smallest and largest ρ √d: with noise, and for rewards 0 and 1.

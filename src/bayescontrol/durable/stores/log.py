@@ -19,7 +19,7 @@ from hashlib import blake2b
 from importlib import import_module
 from os import PathLike
 from pathlib import Path
-from typing import Any, Final, Literal, NamedTuple, Protocol, Self, TypeAlias
+from typing import Any, Final, Literal, LiteralString, NamedTuple, Protocol, Self, TypeAlias
 
 import msgspec
 import numpy as np
@@ -44,6 +44,29 @@ _STORES: Final = {
     "sqlite": ("bayescontrol.durable.stores.sqlite", "SqliteStore"),
     "postgresql": ("bayescontrol.durable.stores.postgres", "PostgresStore"),
     "postgres": ("bayescontrol.durable.stores.postgres", "PostgresStore"),
+}
+
+
+#: Queries of one log, which a store completes with its own names and parameters. `Log._select` says
+#: what they return.
+QUERIES: Final[Mapping[str, LiteralString]] = {
+    "rows": "{select_rows} AND seq BETWEEN {first} AND {second} ORDER BY seq LIMIT {chunk}",
+    "amendments": (
+        "{select_rows} AND seq BETWEEN {first} AND {second} "
+        "AND kind IN ('corrected', 'withdrawn') ORDER BY seq"
+    ),
+    "n": "{select_rows} AND n = {first}",
+    "key": "{select_rows} AND key = {first}",
+    "session": "{select_rows} AND session = {first} ORDER BY seq DESC LIMIT 1",
+    "second": "{select_rows} AND seq > 1 ORDER BY seq LIMIT 1",
+    "sizes": (
+        "SELECT kind, count(*), sum(length(payload)) FROM {events} WHERE log = {log} "
+        "AND seq BETWEEN {first} AND {second} GROUP BY kind"
+    ),
+    "snapshots": "SELECT seq FROM {snapshots} WHERE log = {log} ORDER BY seq DESC",
+    "snapshot": (
+        "SELECT seq, state, checksum FROM {snapshots} WHERE log = {log} AND seq = {first}"
+    ),
 }
 
 
@@ -232,28 +255,12 @@ class Log(ABC):
         """
 
     @abstractmethod
-    def _select(
-        self,
-        query: Literal[
-            "rows",
-            "amendments",
-            "kinds",
-            "n",
-            "key",
-            "session",
-            "second",
-            "sizes",
-            "snapshots",
-            "snapshot",
-        ],
-        *values: Any,
-    ) -> Any:
-        """Query this log.
+    def _select(self, query: str, *values: Any) -> Any:
+        """Return the result of one of `QUERIES`, for values that replace `first` and `second`.
 
-        Return the first `CHUNK` rows, all amendments, or the number of rows of each kind, by their
-        first and last seq; rows by n or by key; the last row of a session; the row after event 1;
-        the number of rows and their bytes by kind; the seqs of the snapshots; or one snapshot by
-        seq.
+        These are, by their first and last seq: the first `CHUNK` rows, all amendments, or the
+        number of rows and their bytes by kind; rows by n or by key; the last row of a session; the
+        row after event 1; the seqs of the snapshots; or one snapshot by seq.
         """
 
     @abstractmethod
@@ -286,11 +293,6 @@ class Log(ABC):
         self._require_open()
         return [Row._make(row) for row in self._select("amendments", start, stop)]
 
-    def count_kinds(self, start: int, stop: int) -> dict[str, int]:
-        """Return how many of the rows start … stop there are of each kind."""
-        self._require_open()
-        return {str(kind): int(count) for kind, count in self._select("kinds", start, stop)}
-
     def find_answer(self, n: int) -> Row | None:
         """Return the row that answers or amends event n, if there is one."""
         return self._single("n", n, self._select("n", n))
@@ -308,9 +310,10 @@ class Log(ABC):
         rows = [Row._make(row) for row in self._select("second")]
         return rows[0] if rows and rows[0].kind == "compacted" else None
 
-    def sizes(self) -> dict[str, tuple[int, int]]:
-        """Return for each kind of event the number of rows and the bytes of their payloads."""
-        return {kind: (int(n), int(size)) for kind, n, size in self._select("sizes")}
+    def sizes(self, start: int = 1, stop: int | None = None) -> dict[str, tuple[int, int]]:
+        """Return for each kind among the rows start … stop their number and bytes of payload."""
+        found = self._select("sizes", start, self.head() if stop is None else stop)
+        return {kind: (int(n), int(size)) for kind, n, size in found}
 
     def _single(self, column: str, value: Any, found: Sequence[Sequence[Any]]) -> Row | None:
         """Return the row that a lookup by key or n found, or None if it found nothing.
@@ -392,7 +395,7 @@ class LogStore(Protocol):
         """
 
     def delete(self, name: str, /) -> None:
-        """Delete a log and its snapshots, durably; raise `UnknownStore` if there is none.
+        """Delete a log and its snapshots, durably; raise `UnknownStore` if it does not exist.
 
         Raises `StoreBusy` if the log is open, unless the store is shared.
         """

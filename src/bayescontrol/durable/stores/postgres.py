@@ -18,7 +18,7 @@ decision then fails, as if the head had moved.
 """
 
 import weakref
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, nullcontext
 from functools import cache, partial
 from hashlib import blake2b
@@ -33,6 +33,7 @@ from zlib import crc32
 from bayescontrol._support.files import close_on_error
 from bayescontrol.durable.stores.log import (
     CHUNK,
+    QUERIES,
     Log,
     Row,
     RowSource,
@@ -56,25 +57,12 @@ from bayescontrol.errors import DamagedLog, HeadMoved, StoreFailed, UnknownStore
 if TYPE_CHECKING:
     from bayescontrol.durable.stores.sqlite import SqliteStore
 
+#: The largest number of an event.
+_MAX_SEQ: Final = 2**63 - 1
 #: After an append that came too late, take turns with other processes for this many appends.
 _QUEUED_TURNS: Final = 32
-_QUERIES: Final[Mapping[str, LiteralString]] = {
-    "head": "SELECT head, sealed, id FROM {s}.logs WHERE name = %s",
-    "rows": "{select_events} AND seq BETWEEN %s AND %s ORDER BY seq LIMIT {chunk}",
-    "amendments": "{select_events} AND seq BETWEEN %s AND %s AND {amends} ORDER BY seq",
-    "kinds": "SELECT kind, count(*) FROM {s}.events WHERE log = {log} AND seq BETWEEN %s AND %s "
-    "GROUP BY kind",
-    "n": "{select_events} AND n = %s",
-    "key": "{select_events} AND key = %s",
-    "session": "{select_events} AND session = %s ORDER BY seq DESC LIMIT 1",
-    "second": "{select_events} AND seq > 1 ORDER BY seq LIMIT 1",
-    "sizes": (
-        "SELECT kind, count(*), sum(length(payload))::bigint FROM {s}.events WHERE log = {log} "
-        "GROUP BY kind"
-    ),
-    "snapshots": "SELECT seq FROM {s}.snapshots WHERE log = {log} ORDER BY seq DESC",
-    "snapshot": "SELECT seq, state, checksum FROM {s}.snapshots WHERE log = {log} AND seq = %s",
-}
+_SELECT_HEAD: Final = "SELECT head, sealed, id FROM {s}.logs WHERE name = %s"
+_SELECT_NAMES: Final = "SELECT name FROM {s}.logs"
 _SELECT_BATCH: Final = "SELECT batch FROM {s}.events WHERE log = {log} AND seq = %s"
 #: An append begins with one of these: create the log at its first rows, or move its head.
 _CREATE_LOG: Final = (
@@ -109,20 +97,17 @@ _COMPACT: Final[tuple[LiteralString, ...]] = (
 _NEW_LOG: Final = (
     "INSERT INTO {s}.logs (name, head) VALUES (%s, 1) ON CONFLICT DO NOTHING RETURNING id"
 )
-_SET_HEAD: Final = "UPDATE {s}.logs SET head = %s, sealed = %s WHERE id = %s"
+_SET_HEAD: Final = (
+    "UPDATE {s}.logs SET head = (SELECT max(seq) FROM {s}.events WHERE log = %s), sealed = "
+    "(SELECT coalesce(max(seq), 0) FROM {s}.events WHERE log = %s AND kind = 'compacted') "
+    "WHERE id = %s"
+)
 _INSERT_IN: Final = "WITH log AS (SELECT %s::bigint AS id)" + _INSERT
 _DELETE_LOG: Final = "DELETE FROM {s}.logs WHERE name = %s RETURNING id"
 _DELETE_ROWS: Final[tuple[LiteralString, ...]] = (
     "DELETE FROM {s}.events WHERE log = %s",
     "DELETE FROM {s}.snapshots WHERE log = %s",
 )
-_LOGS: Final = "SELECT name, id FROM {s}.logs"
-_ROWS_OF: Final = (
-    "SELECT seq, kind, n, key, session, payload, checksum FROM {s}.events "
-    "WHERE log = %s AND seq > %s ORDER BY seq LIMIT {chunk}"
-)
-
-
 #: The version of the tables; the format of the events is `events.FORMAT`.
 LAYOUT: Final = 1
 _PROGRAM: Final = "bayescontrol"
@@ -147,7 +132,7 @@ CREATE TABLE {s}.events (
 CREATE UNIQUE INDEX answers ON {s}.events (log, n) WHERE n IS NOT NULL;
 CREATE UNIQUE INDEX keys ON {s}.events (log, key) WHERE key IS NOT NULL;
 CREATE INDEX sessions ON {s}.events (log, session, seq) WHERE session IS NOT NULL;
-CREATE INDEX amendments ON {s}.events (log, seq) WHERE {amends};
+CREATE INDEX amendments ON {s}.events (log, seq) WHERE kind IN ('corrected', 'withdrawn');
 CREATE TABLE {s}.snapshots (
     log bigint NOT NULL, seq bigint NOT NULL, state bytea NOT NULL, checksum bytea NOT NULL,
     PRIMARY KEY (log, seq)
@@ -170,18 +155,24 @@ UNION ALL SELECT 'rule ' || rulename FROM pg_catalog.pg_rules WHERE schemaname =
 """
 
 
+#: Parts of statements, in an order in which each may contain those before it. {log} is a number.
+_PARTS: Final[Mapping[str, LiteralString]] = {
+    "events": "{s}.events", "snapshots": "{s}.snapshots", "first": "%s", "second": "%s",
+    "log": "(SELECT id FROM {s}.logs WHERE name = %s)",
+    "select_rows": (
+        "SELECT seq, kind, n, key, session, payload, checksum FROM {events} WHERE log = {log}"
+    ),
+}  # fmt: skip
+
+
 @cache
 def _statement(text: LiteralString, schema: str) -> bytes:
-    """Fill in the schema {s}, the id of a log by name {log}, {select_events}, {amends}, {chunk}."""
-    s = psycopg.sql.Identifier(schema)
-    log = psycopg.sql.SQL("(SELECT id FROM {s}.logs WHERE name = %s)").format(s=s)
-    select_events = psycopg.sql.SQL(
-        "SELECT seq, kind, n, key, session, payload, checksum FROM {s}.events WHERE log = {log}"
-    ).format(s=s, log=log)
-    amends = psycopg.sql.SQL("kind IN ('corrected', 'withdrawn')")
-    chunk = psycopg.sql.Literal(CHUNK)
-    names = {"s": s, "log": log, "select_events": select_events, "amends": amends, "chunk": chunk}
-    return psycopg.sql.SQL(text).format(**names).as_bytes(None)
+    """Fill in the schema {s} and the other parts of statements."""
+    sql, s, chunk = psycopg.sql.SQL, psycopg.sql.Identifier(schema), psycopg.sql.Literal(CHUNK)
+    names: dict[str, psycopg.sql.Composable] = {"s": s, "chunk": chunk}
+    for name, part in _PARTS.items():
+        names[name] = sql(part).format(**names)
+    return sql(text).format(**names).as_bytes(None)
 
 
 def _prepare(connection: Connection, schema: str, url: str, create: bool) -> None:
@@ -248,13 +239,14 @@ class PostgresLog(Log):
 
     def head(self) -> int:
         """Return the current seq of the last row; raise `UnknownStore` if the log was deleted."""
-        found = self._select("head")
+        known = self._id  # before the query: another thread may create the log meanwhile
+        found = self._run(_SELECT_HEAD)
         head, self.sealed, log = found[0] if found else (0, 0, None)
-        if log != (self._id or log):
+        if log != (known or log):
             raise UnknownStore(
                 f"agent {self.name!r} was deleted from {self._server.url} while it was open"
             )
-        self._id = log
+        self._id = log or self._id
         return int(head)
 
     def append(self, rows: Sequence[Row]) -> None:
@@ -304,20 +296,17 @@ class PostgresLog(Log):
         def save(connection: Connection) -> None:
             with connection.transaction():
                 saved = connection.execute(self._sql(_SAVE), values)
-                if saved.rowcount == 0 and not self._exists(connection):
+                head = connection.execute(self._sql(_SELECT_HEAD), (self.name,)).fetchone()
+                if saved.rowcount == 0 and head is None:
                     raise StoreFailed(
                         f"log {self.name!r} is empty: a snapshot needs at least one event"
                     )
-                query = self._sql(_QUERIES["snapshots"])
+                query = self._sql(QUERIES["snapshots"])
                 found = connection.execute(query, (self.name,)).fetchall()
                 to_delete = snapshots_to_delete([int(old) for (old,) in found], spacing, len(state))
                 connection.execute(self._sql(_DELETE), (self.name, to_delete))
 
         self._server.run(save)
-
-    def _exists(self, connection: Connection) -> bool:
-        """Return whether the log has rows, and was not deleted."""
-        return connection.execute(self._sql(_QUERIES["head"]), (self.name,)).fetchone() is not None
 
     def compact(self, row: Row, head: int) -> None:
         """Replace the rows 2 … row.seq by `row`, all or none; delete older snapshots."""
@@ -344,8 +333,11 @@ class PostgresLog(Log):
         """Do nothing: the server vacuums its tables itself."""
 
     def _select(self, query: str, *values: Any) -> list[tuple[Any, ...]]:
+        return self._run(QUERIES[query], *values)
+
+    def _run(self, query: LiteralString, *values: Any) -> list[tuple[Any, ...]]:
         self._require_open()
-        statement, values = self._sql(_QUERIES[query]), (self.name, *values)
+        statement, values = self._sql(query), (self.name, *values)
         return self._server.run(lambda c: c.execute(statement, values, binary=True).fetchall())
 
     def _sql(self, query: LiteralString) -> bytes:
@@ -356,7 +348,7 @@ class PostgresLog(Log):
 class PostgresStore:
     """The logs in one schema. If a connection is lost, wait `patience` seconds for the server.
 
-    With `create`, create the tables if there are none; otherwise raise `UnknownStore`.
+    With `create`, create the tables if they are missing; otherwise raise `UnknownStore`.
     """
 
     shared = True
@@ -374,8 +366,8 @@ class PostgresStore:
 
     def names(self) -> list[str]:
         """Return the names of the logs with at least one row, sorted."""
-        query = _statement("SELECT name FROM {s}.logs", self._schema)
-        return sorted(name for (name,) in self._server.run(lambda c: c.execute(query).fetchall()))
+        found = self._server.run(lambda c: self._run(c, _SELECT_NAMES))
+        return sorted(name for (name,) in found)
 
     def log(self, name: str) -> PostgresLog:
         """Open the log with this name. Other processes, and this one, may open it too."""
@@ -396,21 +388,13 @@ class PostgresStore:
                         if self._run(connection, _SELECT_BATCH, name, 1) == [(batch,)]:
                             return  # this transaction was committed before the connection broke
                         raise exists_error(name, self.url)
-                    head, sealed = self._insert_rows(connection, found[0][0], batch, source())
-                    self._run(connection, _SET_HEAD, head, sealed, found[0][0])
+                    log, rows = found[0][0], iter(source())
+                    while some := list(islice(rows, CHUNK)):
+                        columns = map(list, zip(*some, strict=True))
+                        self._run(connection, _INSERT_IN, log, batch, *columns)
+                    self._run(connection, _SET_HEAD, log, log, log)
 
         self._server.run(insert)
-
-    def _insert_rows(
-        self, connection: Connection, log: int, batch: UUID, source: Iterable[Row]
-    ) -> tuple[int, int]:
-        """Insert the rows of a new log; return its head and its last compacted event."""
-        rows, head, sealed = iter(source), 0, 0
-        while some := list(islice(rows, CHUNK)):
-            self._run(connection, _INSERT_IN, log, batch, *map(list, zip(*some, strict=True)))
-            head = some[-1].seq
-            sealed = max([sealed, *(row.seq for row in some if row.kind == "compacted")])
-        return head, sealed
 
     def delete(self, name: str) -> None:
         """Delete a log and its snapshots; PostgreSQL erases their content by VACUUM."""
@@ -442,16 +426,16 @@ class PostgresStore:
     def _copy_to(self, copy: "SqliteStore", connection: Connection) -> None:
         """Copy all logs, as they are at one moment, to an empty store."""
 
-        def rows(log: int) -> Iterator[Row]:
+        def rows(name: str) -> Iterator[Row]:
             last = 0
-            while found := self._run(connection, _ROWS_OF, log, last):
+            while found := self._run(connection, QUERIES["rows"], name, last + 1, _MAX_SEQ):
                 yield from map(Row._make, found)
                 last = found[-1][0]
 
         with connection.transaction():
             connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
-            found = self._run(connection, _LOGS)
-            copy.import_logs({name: partial(rows, log) for name, log in found})
+            names = self._run(connection, _SELECT_NAMES)
+            copy.import_logs({name: partial(rows, name) for (name,) in names})
 
     def _run(self, connection: Connection, query: LiteralString, *values: Any) -> list[Any]:
         """Execute a statement for this schema; return its rows, if it has any."""

@@ -18,6 +18,7 @@ from typing import Any, Final, TypeAlias
 
 from bayescontrol.durable.stores.log import (
     CHUNK,
+    QUERIES,
     Log,
     Row,
     RowSource,
@@ -30,7 +31,7 @@ from bayescontrol.durable.stores.log import (
     snapshots_to_delete,
     unknown_error,
 )
-from bayescontrol.durable.stores.sqlite_file import AMENDS, MEMORY, SqliteFile, apsw, try_function
+from bayescontrol.durable.stores.sqlite_file import MEMORY, SqliteFile, apsw, try_function
 from bayescontrol.errors import HeadMoved, StoreBusy, StoreFailed, UnknownStore
 
 _COLUMNS: Final = "seq, kind, n, key, session, payload, checksum"
@@ -39,22 +40,16 @@ _INSERT: Final = f"INSERT INTO events (log, {_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?
 _MORE: Final = ", (?, ?, ?, ?, ?, ?, ?, ?)"
 #: The maximum number of rows in one statement.
 _MAX_ROWS: Final = 64
-_SELECT: Final = f"SELECT {_COLUMNS} FROM events WHERE log = ?1 AND "  # noqa: S608
+_SELECT: Final = f"SELECT {_COLUMNS} FROM events WHERE log = ?1"  # noqa: S608
 # Look up seq first: otherwise SQLite would read the column from the index itself.
-_FIND: Final = _SELECT + "seq IN (SELECT seq FROM events WHERE log = ?1 AND {} = ?2)"  # noqa: S608
+_FIND: Final = _SELECT + " AND seq IN (SELECT seq FROM events WHERE log = ?1 AND {} = ?2)"  # noqa: S608
 _QUERIES: Final = {
-    "rows": _SELECT + f"seq BETWEEN ?2 AND ?3 ORDER BY seq LIMIT {CHUNK}",
-    "amendments": _SELECT + f"seq BETWEEN ?2 AND ?3 AND {AMENDS} ORDER BY seq",
-    "kinds": "SELECT kind, count(*) FROM events WHERE log = ?1 AND seq BETWEEN ?2 AND ?3 "
-    "GROUP BY kind",
-    "n": _FIND.format("n"),
-    "key": _FIND.format("key"),
-    "session": f"{_SELECT}session = ?2 ORDER BY seq DESC LIMIT 1",
-    "second": _SELECT + "seq > 1 ORDER BY seq LIMIT 1",
-    "sizes": "SELECT kind, count(*), sum(length(payload)) FROM events WHERE log = ? GROUP BY kind",
-    "snapshots": "SELECT seq FROM snapshots WHERE log = ? ORDER BY seq DESC",
-    "snapshot": "SELECT seq, state, checksum FROM snapshots WHERE log = ? AND seq = ?",
-}
+    name: text.format(
+        select_rows=_SELECT, events="events", snapshots="snapshots", chunk=CHUNK,
+        log="?1", first="?2", second="?3",
+    )
+    for name, text in QUERIES.items()
+} | {"n": _FIND.format("n"), "key": _FIND.format("key")}  # fmt: skip
 
 #: Rows to append to a log.
 _Append: TypeAlias = tuple["SqliteLog", Sequence[Row]]
@@ -222,8 +217,8 @@ def _insert(appends: Sequence[_Append], db: apsw.Connection) -> None:
 class SqliteStore:
     """A file of logs. Opening it twice in one process shares the connection.
 
-    With `create`, create the file if there is none; otherwise raise `UnknownStore`. Tests simulate
-    a disk with `vfs`, a virtual file system of SQLite.
+    With `create`, create the file if it does not exist; otherwise raise `UnknownStore`. Tests
+    simulate a disk with `vfs`, a virtual file system of SQLite.
 
     >>> SqliteStore("sqlite://shop.db")
     Traceback (most recent call last):

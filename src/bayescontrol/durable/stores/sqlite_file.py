@@ -50,9 +50,7 @@ LAYOUT: Final = 1
 #: Pages that a backup copies at once, and the seconds that it pauses after them.
 _BACKUP_PAGES: Final = 256
 _BACKUP_PAUSE: Final = 0.001
-#: Which events amend an observation.
-AMENDS: Final = "kind IN ('corrected', 'withdrawn')"
-_TABLES: Final = f"""
+_TABLES: Final = """
 CREATE TABLE logs (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE) STRICT;
 CREATE TABLE events (
     log INTEGER NOT NULL, seq INTEGER NOT NULL, kind TEXT NOT NULL, n INTEGER, key TEXT,
@@ -61,7 +59,7 @@ CREATE TABLE events (
 CREATE UNIQUE INDEX answers ON events (log, n) WHERE n IS NOT NULL;
 CREATE UNIQUE INDEX keys ON events (log, key) WHERE key IS NOT NULL;
 CREATE INDEX sessions ON events (log, session, seq) WHERE session IS NOT NULL;
-CREATE INDEX amendments ON events (log, seq) WHERE {AMENDS};
+CREATE INDEX amendments ON events (log, seq) WHERE kind IN ('corrected', 'withdrawn');
 CREATE TABLE snapshots (
     log INTEGER NOT NULL, seq INTEGER NOT NULL, state BLOB NOT NULL, checksum BLOB NOT NULL,
     PRIMARY KEY (log, seq)

@@ -34,6 +34,8 @@ FAMILIES: Final = (
 )
 #: Arms with a smaller shape, or a rate outside this range, are compared by logarithms.
 MIN_SHAPE, MIN_RATE, MAX_RATE = 0.5, 1e-280, 1e280
+#: The kinds of densities of mean rewards, for `kernels.posteriors`.
+BETA, GAMMA, INVERSE_GAMMA, NORMAL, STUDENT = 0, 1, 2, 3, 4
 
 
 def number(name: str) -> int:

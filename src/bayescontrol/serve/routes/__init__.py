@@ -13,19 +13,35 @@ GET  /v1/agents/{name}/configuration                   PUT  /v1/agents/{name}/co
 
 from typing import Final
 
-from bayescontrol.serve.backups import BACKUP_ROUTES
+from litestar import HttpMethod, Response, route
+from litestar.handlers import HTTPRouteHandler
+
 from bayescontrol.serve.routes import agents, decisions, history, status, terms
 from bayescontrol.serve.routes.decisions import answer_directly as answer_directly
+from bayescontrol.serve.routes.parameters import AGENT
+
+
+def _options(paths: list[str], method: str) -> HTTPRouteHandler:
+    """Return the handler of OPTIONS for paths with GET and this method; Litestar names only one."""
+
+    @route(paths, http_method=HttpMethod.OPTIONS, status_code=204, include_in_schema=False)
+    async def options() -> Response[None]:
+        return Response(None, headers={"Allow": f"GET, OPTIONS, {method}"})
+
+    return options
+
 
 ROUTES: Final = (
-    agents.methods, agents.methods_of_configuration, agents.list_, agents.create, agents.info,
-    agents.posterior, agents.probabilities,
+    # First: Litestar adds its own for paths without them.
+    _options(["/v1/agents", "/v1/backups", AGENT + "/arms"], "POST"),
+    _options([AGENT + "/configuration"], "PUT"),
+    agents.list_, agents.create, agents.info, agents.posterior, agents.probabilities,
     decisions.act, decisions.act_batch, decisions.observe, decisions.observe_batch,
     decisions.explain,
     terms.totals, terms.withdraw, terms.arms, terms.change_arm,
     terms.configuration, terms.configure,
     history.decisions, history.decisions_csv, history.log,
-    status.live, status.ready, status.metrics, *BACKUP_ROUTES,
+    status.live, status.ready, status.metrics, status.list_backups, status.make_backup,
 )  # fmt: skip
 #: Routes that the OpenAPI document does not describe.
 PAGES: Final = (status.index, status.events)

@@ -3,7 +3,7 @@
 from typing import Annotated
 
 import msgspec
-from litestar import HttpMethod, Response, get, post, route
+from litestar import Response, get, post
 from litestar.datastructures import ResponseHeader
 from litestar.openapi.datastructures import ResponseSpec
 from litestar.params import JSONBody, QueryParameter
@@ -11,17 +11,25 @@ from litestar.params import JSONBody, QueryParameter
 from bayescontrol.durable.agent import DurableAgent
 from bayescontrol.durable.plain import as_plain
 from bayescontrol.serve import bodies
-from bayescontrol.serve.agents import ServedAgent
 from bayescontrol.serve.http_errors import Refused
 from bayescontrol.serve.monitor import decisions_and_answers
+from bayescontrol.serve.request_queue import ServedAgent
 from bayescontrol.serve.routes.decisions import situation_of
-from bayescontrol.serve.routes.parameters import AGENT, QUERIES, READS, Agents, Name, errors
+from bayescontrol.serve.routes.parameters import (
+    AGENT,
+    QUERIES,
+    READS,
+    Agent,
+    Agents,
+    Limit,
+    errors,
+)
 
 
 @get("/v1/agents", operation_id="list", responses=errors(400))
 async def list_(
     agents: Agents,
-    limit: Annotated[int, QueryParameter(ge=1, le=1000, description="Most names.")] = 1000,
+    limit: Limit = 1000,
     after: Annotated[
         str, QueryParameter(description="Only names that come later: the `next` of a page.")
     ] = "",
@@ -39,15 +47,16 @@ async def list_(
 )
 async def create(agents: Agents, data: JSONBody[bodies.CreateBody]) -> Response[bodies.AgentInfo]:
     """Create an agent. Repeating the request returns the same agent."""
-    agent, new = await agents.create(data.name, data.model, data.settings, data.seed)
+    seed = None if data.seed is None else int(data.seed)
+    agent, new = await agents.create(data.name, data.model, data.settings, seed)
     headers = {"Location": f"/v1/agents/{data.name}"}
     return Response(await _describe(agent), status_code=201 if new else 200, headers=headers)
 
 
 @get(AGENT, responses=READS)
-async def info(agents: Agents, name: Name) -> bodies.AgentInfo:
+async def info(agent: Agent) -> bodies.AgentInfo:
     """The model and settings of an agent, and the size of its log."""
-    return await _describe(await agents.get(name))
+    return await _describe(agent)
 
 
 async def _describe(served: ServedAgent) -> bodies.AgentInfo:
@@ -55,53 +64,32 @@ async def _describe(served: ServedAgent) -> bodies.AgentInfo:
     schema = None if served.schema is None else served.schema.json_schema()
 
     def read(agent: DurableAgent) -> bodies.AgentInfo:
-        created, head = agent.created, agent.ask(lambda _: agent.head)
+        created = agent.created
         settings = {k: as_plain(v, "a setting") for k, v in created.settings.items()}
         feedback = "any time" if agent.accepts_late_feedback else "in turn"
         return bodies.AgentInfo(
-            agent.name, created.model, created.version, settings, feedback, head,
+            agent.name, created.model, created.version, settings, feedback, agent.head,
             *decisions_and_answers(agent), schema,
         )  # fmt: skip
 
-    return await served.read(read)
+    return await served.ask(read)
 
 
 @get(AGENT + "/posterior", responses=READS)
-async def posterior(agents: Agents, name: Name) -> bodies.Posterior:
+async def posterior(agent: Agent) -> bodies.Posterior:
     """The current posterior, by arm or mode, and the last event that it includes."""
-
-    def read(agent: DurableAgent) -> bodies.Posterior:
-        return agent.ask(lambda _: bodies.Posterior(agent.head, agent.posterior()))
-
-    agent = await agents.get(name)
-    return await agent.read(read)
+    return await agent.ask(lambda one: bodies.Posterior(one.head, one.posterior()))
 
 
 @get(AGENT + "/probabilities", responses=QUERIES)
 async def probabilities(
-    agents: Agents,
-    name: Name,
+    agent: Agent,
     situation: Annotated[str | None, QueryParameter(description="As JSON.", examples=[])] = None,
 ) -> bodies.Probabilities:
     """P(a | past) of every action, if the agent acted now."""
-    agent = await agents.get(name)
     try:
         plain = None if situation is None else msgspec.json.decode(situation)
     except (msgspec.DecodeError, UnicodeEncodeError) as error:
         raise Refused("bad-request", f"situation is not JSON: {error}") from None
     found = await agent.probabilities(await situation_of(agent, plain))
     return bodies.Probabilities(None if found is None else bodies.probability_list(found))
-
-
-@route(["/v1/agents", AGENT + "/arms"], http_method=HttpMethod.OPTIONS, status_code=204,
-       include_in_schema=False)  # fmt: skip
-async def methods() -> Response[None]:
-    """Name all methods; Litestar names only one for a path with two handlers."""
-    return Response(None, headers={"Allow": "GET, OPTIONS, POST"})
-
-
-@route(AGENT + "/configuration", http_method=HttpMethod.OPTIONS, status_code=204,
-       include_in_schema=False)  # fmt: skip
-async def methods_of_configuration() -> Response[None]:
-    """Name all methods, as `methods` does."""
-    return Response(None, headers={"Allow": "GET, OPTIONS, PUT"})

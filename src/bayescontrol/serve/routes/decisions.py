@@ -2,32 +2,35 @@
 
 import asyncio
 import re
-from collections.abc import Callable, Mapping, MutableMapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sequence
 from functools import partial
 from typing import Annotated, Any, Final, TypeVar
 
 import msgspec
 from litestar import get, post
 from litestar.params import JSONBody, QueryParameter
+from msgspec.json import Decoder
 
+from bayescontrol.durable.events import Decision
 from bayescontrol.durable.requests import Act, Observe
-from bayescontrol.errors import BadEvidence, InvalidRequest, StoreFailed
+from bayescontrol.durable.stores.committer import Request
+from bayescontrol.errors import InvalidRequest, StoreFailed
 from bayescontrol.serve import bodies, values
-from bayescontrol.serve.agents import ServedAgent, ServedAgents
+from bayescontrol.serve.agents import ServedAgents
 from bayescontrol.serve.http_errors import ProblemDetails, http_wording, kind_of, problem_of
 from bayescontrol.serve.middleware import LARGE, require_valid_json
-from bayescontrol.serve.routes.parameters import AGENT, QUERIES, WRITES, Agents, Id, Key, Name
+from bayescontrol.serve.request_queue import ServedAgent
+from bayescontrol.serve.routes.parameters import AGENT, QUERIES, WRITES, Agent, Id, Key, decode
 
-Q = TypeVar("Q", Act, Observe)
 E = TypeVar("E")
+R = TypeVar("R")
 
 
 @post(AGENT + "/act", status_code=200, responses=WRITES)
 async def act(
-    agents: Agents, name: Name, data: JSONBody[bodies.ActBody | None] = None, key: Key = None
+    agent: Agent, data: JSONBody[bodies.ActBody | None] = None, key: Key = None
 ) -> bodies.DecisionInfo:
     """Draw the next action. The decision is on disk before the answer is sent."""
-    agent = await agents.get(name)
     data = data or bodies.ActBody()
     x = None if data.situation is None else await situation_of(agent, data.situation)
     decision = await agent.act(x, key, _among(data), data.session)
@@ -35,16 +38,13 @@ async def act(
 
 
 @post(AGENT + "/observe", status_code=200, responses=WRITES)
-async def observe(agents: Agents, name: Name, data: JSONBody[bodies.ObserveBody]) -> bodies.Learned:
+async def observe(agent: Agent, data: JSONBody[bodies.ObserveBody]) -> bodies.Learned:
     """Learn the observation of a decision. It is on disk before the answer is sent; idempotent."""
-    agent = await agents.get(name)
-    o = await _in_thread_if_large(
-        data.observation, partial(values.value_of, what="the observation", error=BadEvidence)
-    )
+    o = await _in_thread_if_large(values.observation_of, data.observation)
     return bodies.Learned(await agent.observe(data.id, o, data.cost))
 
 
-def _among(data: bodies.ActBody) -> list[Any] | None:
+def _among(data: bodies.ActBody) -> list[object] | None:
     """Decode the eligible arms."""
     if data.among is None:
         return None
@@ -53,21 +53,21 @@ def _among(data: bodies.ActBody) -> list[Any] | None:
 
 async def situation_of(agent: ServedAgent, plain: object) -> object:
     """Decode a situation of an agent, see `values.situation_of`."""
-    decode = partial(values.situation_of, schema=agent.schema)
-    return await _in_thread_if_large(plain, decode)
+    return await _in_thread_if_large(values.situation_of, plain, agent.schema)
 
 
-async def _in_thread_if_large(plain: object, decode: Callable[[Any], object]) -> object:
+async def _in_thread_if_large(
+    decode: Callable[..., object], plain: object, *more: object
+) -> object:
     """Decode a value of a request; in a thread if it is large, so that other requests go on."""
     if type(plain) in (list, dict) and len(msgspec.json.encode(plain)) > LARGE:
-        return await asyncio.to_thread(decode, plain)
-    return decode(plain)
+        return await asyncio.to_thread(decode, plain, *more)
+    return decode(plain, *more)
 
 
 @get(AGENT + "/decisions/{decision:str}", responses=QUERIES)
-async def explain(agents: Agents, name: Name, decision: Id) -> bodies.ExplanationInfo:
+async def explain(agent: Agent, decision: Id) -> bodies.ExplanationInfo:
     """Explain a decision: the posterior and the mode drawn, reproduced from the log."""
-    agent = await agents.get(name)
     return bodies.ExplanationInfo.of(await agent.explain(decision), agent.tag, agent.schema)
 
 
@@ -76,8 +76,7 @@ async def explain(agents: Agents, name: Name, decision: Id) -> bodies.Explanatio
 
 @post(AGENT + "/act/batch", status_code=200, responses=WRITES)
 async def act_batch(
-    agents: Agents,
-    name: Name,
+    agent: Agent,
     data: JSONBody[bodies.ActBatch],
     probabilities: Annotated[
         bool, QueryParameter(description="Whether to list the probability of every action.")
@@ -88,85 +87,78 @@ async def act_batch(
     The results have the order of the entries. All decisions are on disk before the answer is sent.
     If the store fails, the whole request fails: repeat it with the same keys.
     """
-    agent = await agents.get(name)
-    schema, tag = agent.schema, agent.tag
+    listed = bodies.SharedLists() if probabilities else None
 
-    def request_of(entry: bodies.ActEntry) -> Act:
-        x = values.situation_of(entry.situation, schema)
+    def request_of(entry: bodies.ActEntry) -> Request:
+        x = values.situation_of(entry.situation, agent.schema)
         return Act(x, entry.key, _among(entry), entry.session)
 
-    outcomes = await _handle_batch(agents, agent, data.decisions, request_of)
-    listed = bodies.SharedLists() if probabilities else None
-    return bodies.ActResults([
-        bodies.ActResult(problem=found) if isinstance(found, ProblemDetails)
-        else bodies.ActResult(bodies.DecisionInfo.of(found, tag, schema, listed))
-        for found in outcomes
-    ])  # fmt: skip
+    def result_of(d: Decision) -> bodies.ActResult:
+        return bodies.ActResult(bodies.DecisionInfo.of(d, agent.tag, agent.schema, listed))
+
+    refused = partial(bodies.ActResult, None)
+    return bodies.ActResults(await _batch(agent, data.decisions, request_of, result_of, refused))
 
 
 @post(AGENT + "/observe/batch", status_code=200, responses=WRITES)
-async def observe_batch(
-    agents: Agents, name: Name, data: JSONBody[bodies.ObserveBatch]
-) -> bodies.ObserveResults:
+async def observe_batch(agent: Agent, data: JSONBody[bodies.ObserveBatch]) -> bodies.ObserveResults:
     """Learn up to 1,000 observations in one commit. Every entry succeeds or fails by itself.
 
     The results have the order of the entries. Repeating the request is safe.
     """
-    agent = await agents.get(name)
 
-    def request_of(entry: bodies.ObserveBody) -> Observe:
-        o = values.value_of(entry.observation, "the observation")
+    def request_of(entry: bodies.ObserveBody) -> Request:
+        o = values.observation_of(entry.observation)
         return Observe(agent.number(entry.id), o, entry.cost)
 
-    outcomes = await _handle_batch(agents, agent, data.observations, request_of)
-    return bodies.ObserveResults([
-        bodies.ObserveResult(problem=found) if isinstance(found, ProblemDetails)
-        else bodies.ObserveResult(found)
-        for found in outcomes
-    ])  # fmt: skip
+    result, refused = bodies.ObserveResult, partial(bodies.ObserveResult, None)
+    return bodies.ObserveResults(
+        await _batch(agent, data.observations, request_of, result, refused)
+    )
 
 
-async def _handle_batch(
-    agents: ServedAgents, agent: ServedAgent, entries: Sequence[E], request_of: Callable[[E], Q]
-) -> list[Any]:
-    """Return the result of each entry, or its problem.
+async def _batch(
+    agent: ServedAgent, entries: Sequence[E], request_of: Callable[[E], Request],
+    result_of: Callable[[Any], R], refused: Callable[[ProblemDetails], R],
+) -> list[R]:  # fmt: skip
+    """Return `result_of` the result of each entry, or `refused` of its problem.
 
     Errors of the store and of the server fail the whole batch, like a single request.
     """
-    requests = await asyncio.to_thread(lambda: [_attempt(request_of, each) for each in entries])
-    valid = [request for request in requests if isinstance(request, Act | Observe)]
+
+    def attempt(entry: E) -> Request | Exception:
+        try:
+            return request_of(entry)
+        except Exception as error:
+            return error
+
+    requests = await asyncio.to_thread(lambda: list(map(attempt, entries)))
+    valid = [request for request in requests if isinstance(request, Request)]
     handled = iter(await agent.handle_batch(valid) if valid else ())
-    outcomes: list[Any] = []
+    results = []
     for request in requests:
-        outcome = request if isinstance(request, BaseException) else next(handled)
+        outcome = next(handled) if isinstance(request, Request) else request
         if isinstance(outcome, BaseException):
             kind = kind_of(outcome)
             if isinstance(outcome, StoreFailed) or kind == "internal":
                 raise outcome
-            agents.metrics.problems.labels(kind).inc()
-            outcome = problem_of(kind, http_wording(str(outcome)))
-        outcomes.append(outcome)
-    return outcomes
-
-
-def _attempt(request_of: Callable[[E], Q], entry: E) -> Q | Exception:
-    """Return the request of an entry, or the error that it causes."""
-    try:
-        return request_of(entry)
-    except Exception as error:
-        return error
+            agent.metrics.problems.labels(kind).inc()
+            results.append(refused(problem_of(kind, http_wording(str(outcome)))))
+        else:
+            results.append(result_of(outcome))
+    return results
 
 
 # -- without Litestar ------------------------------------------------------------------------------
 
 _AGENTS: Final = "/v1/agents/"
 #: The routes that need no Litestar: the function, the decoder of the body, and the most colons of a
-#: body in which no key can occur twice, because the decoder requires these keys.
-_DIRECT: Final[Mapping[str, tuple[Any, Callable[[bytes], Any], int]]] = {
-    "act": (act.fn, msgspec.json.Decoder(bodies.ActBody | None).decode, 1),
-    "observe": (observe.fn, msgspec.json.Decoder(bodies.ObserveBody).decode, 2),
-    "act/batch": (act_batch.fn, msgspec.json.Decoder(bodies.ActBatch).decode, 1),
-    "observe/batch": (observe_batch.fn, msgspec.json.Decoder(bodies.ObserveBatch).decode, 1),
+#: body in which no key can occur twice, because it requires these keys.
+_DIRECT: Final[Mapping[str, tuple[Callable[..., Awaitable[object]], Decoder[Any], int]]] = {
+    "act": (act.fn, Decoder(bodies.ActBody | None), 1),
+    "observe": (observe.fn, Decoder(bodies.ObserveBody), 2),
+    "act/batch": (act_batch.fn, Decoder(bodies.ActBatch), 1),
+    "observe/batch": (observe_batch.fn, Decoder(bodies.ObserveBatch), 1),
 }
 _KEY_HEADER: Final = b"idempotency-key"
 
@@ -176,26 +168,23 @@ async def answer_directly(
 ) -> bytes | None:
     """Return the body of the answer to a plain act or observe; None for any other request.
 
-    Litestar answers all other requests, and those that are malformed. It finds the route, converts
-    the arguments and names what is wrong with them, which takes longer than a decision.
+    Litestar answers all other requests. It finds the route, converts the arguments and names what
+    is wrong with them, which takes longer than a decision.
     """
     name, _, what = scope["path"].removeprefix(_AGENTS).partition("/")
     if not name or what not in _DIRECT or scope["method"] != "POST":
         return None
-    function, decode, max_colons = _DIRECT[what]
+    function, body_decoder, max_colons = _DIRECT[what]
     keys = [value for header, value in scope["headers"] if header == _KEY_HEADER]
     if len(body) > LARGE or len(keys) > 1 or scope.get("query_string"):
         return None
-    if body.count(b":") > max_colons:
-        require_valid_json(body)
     arguments = {}
     if keys and what == "act":
         arguments["key"] = keys[0].decode("latin-1")
         if not re.match(bodies.KEY, arguments["key"]):
             return None
-    try:
-        data = decode(body or b"null")
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        return None
     scope["path_template"] = f"{_AGENTS}{{name}}/{what}"
-    return msgspec.json.encode(await function(agents, name, data, **arguments))
+    if body.count(b":") > max_colons:
+        require_valid_json(body)
+    data = decode(body, body_decoder)
+    return msgspec.json.encode(await function(await agents.get(name), data, **arguments))

@@ -1,15 +1,19 @@
-"""Routes about the server itself: its health, its metrics and the live page."""
+"""Routes about the server itself: its health, its metrics, its backups and the live page."""
 
-from litestar import Response, get
+import asyncio
+
+from litestar import Response, get, post
 from litestar.response import Stream
 
 from bayescontrol.errors import StoreFailed
 from bayescontrol.serve import bodies
+from bayescontrol.serve.agents import ServedAgents
+from bayescontrol.serve.backups import Backups
 from bayescontrol.serve.http_errors import Refused
 from bayescontrol.serve.monitor import Metrics
 from bayescontrol.serve.page import headers as page_headers
 from bayescontrol.serve.page import page
-from bayescontrol.serve.routes.parameters import SERVER, Agents
+from bayescontrol.serve.routes.parameters import SERVER, Agents, errors
 
 
 @get("/v1/health/live", responses=SERVER)
@@ -51,3 +55,25 @@ async def events(agents: Agents) -> Stream:
 async def index() -> Response[str]:
     """The live page."""
     return Response(page(), media_type="text/html", headers=page_headers())
+
+
+# -- backups ---------------------------------------------------------------------------------------
+
+
+@get("/v1/backups", responses=errors(409))
+async def list_backups(agents: Agents) -> bodies.BackupList:
+    """The backups of the store, oldest first."""
+    return bodies.BackupList(await asyncio.to_thread(_require_backups(agents).all))
+
+
+@post("/v1/backups", status_code=201, responses=errors(409, 413, 415, 507))
+async def make_backup(agents: Agents) -> bodies.Backup:
+    """Make a backup of the store now. It goes on if it takes longer than the deadline."""
+    return await _require_backups(agents).make()
+
+
+def _require_backups(agents: ServedAgents) -> Backups:
+    """Return the backups of the server; raise `Refused` if it makes none."""
+    if agents.backups is None:
+        raise Refused("backups-off", "the server was started without --backup-folder")
+    return agents.backups
