@@ -102,8 +102,8 @@ def _late_answer(row: Row, through: int) -> int | None:
     if row.kind in ANSWERS:
         return needed
     raise errors.InvalidRequest(
-        f"through={through}: event {row.seq}, {row.kind}, needs event {needed}: compact through "
-        f"{row.seq} or later, or less than {needed}"
+        f"through={through}: event {row.seq} is {row.kind!r} and needs event {needed}: compact "
+        f"event {row.seq} too, through={row.seq}, or end before event {needed}"
     )
 
 
