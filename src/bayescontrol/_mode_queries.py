@@ -580,13 +580,6 @@ class ModeArrayQueries(_Queries, Generic[M]):
         """Return the private states after (x, a, o), as a new list."""
         return [self.modes.advance(state_for(self.modes, x, s), a, o) for s in self.states]
 
-    def acting_as(self, modes: Any) -> "ModeArrayQueries[M]":
-        """Return the queries of modes without private state that differ in their policies only."""
-        self.names()  # caches the description of these modes
-        acting = copy(self)
-        acting.modes = acting.bound = modes
-        return acting
-
     def copy(self) -> "ModeArrayQueries[M]":
         """Copy the private states; the modes are shared."""
         clone = copy(self)

@@ -9,11 +9,12 @@ More power is a capability: a small optional protocol; `_mode_queries.has` looks
 No base class is needed anywhere: an object with the right methods is a mode.
 """
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, ClassVar, Final, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from bayescontrol._arrays import Arrays, FloatArray
+from bayescontrol._support.names import Among, Prices
 from bayescontrol.seeding import Stream
 
 X_contra = TypeVar("X_contra", contravariant=True)
@@ -246,9 +247,7 @@ class Choosing(Protocol):
     """
 
     def choosing(
-        self,
-        among: Sequence[Hashable] | None = None,
-        prices: Mapping[Hashable, float] | None = None,
+        self, among: Among = None, prices: Prices = None
     ) -> AbstractContextManager[None]: ...
 
 

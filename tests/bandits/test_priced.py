@@ -12,7 +12,13 @@ from scipy import special  # type: ignore[import-untyped]
 
 from bayescontrol._arrays import FloatArray
 from bayescontrol.bandits import priced
-from bayescontrol.bandits.best_arm import Mixture, beta_best, gamma_best, normal_best
+from bayescontrol.bandits.best_arm import (
+    Mixture,
+    beta_best,
+    gamma_best,
+    normal_best,
+    single_components,
+)
 from bayescontrol.bandits.priced import priced_best
 from bayescontrol.errors import QuadratureFailed
 from bayescontrol.kernels.posteriors import BETA, GAMMA, INVERSE_GAMMA, NORMAL
@@ -67,6 +73,42 @@ def test_betas_with_integer_parameters_agree_with_integrals_of_polynomials() -> 
         P = beta(np.array(a, float), np.array(b, float), c)
         worst = max(worst, float(abs(P - by_pieces(a, b, c)).max()))
     assert worst < 1e-11
+
+
+#: In the panel next to the upper end of one arm, which has no mass there, others have much.
+NEAR_ENDS = [
+    ([10, 8], [33, 35], [0.3, -0.25]),
+    ([56, 49], [37, 43], [-0.08, 0.23]),
+    ([41, 18, 9], [42, 31, 30], [-0.11, 0.22, -0.1]),
+    ([40, 57, 44], [44, 44, 33], [0.14, 0.4, -0.15]),
+    ([62, 6, 3, 67], [43, 8, 7, 60], [0.36129265, 0.15, 0.0, 0.05]),
+]
+
+
+@pytest.mark.parametrize(("a", "b", "c"), NEAR_ENDS)
+def test_common_posteriors_agree_with_integrals_of_polynomials(a: Any, b: Any, c: Any) -> None:
+    P = beta(np.array(a, float), np.array(b, float), np.array(c))
+    np.testing.assert_allclose(P, by_pieces(a, b, np.array(c)), rtol=0.0, atol=1e-12)
+
+
+def test_the_sum_of_probabilities_reaches_one_by_far() -> None:
+    """400 cases of each kind; sums must be within 1e-9, and are within 2e-11."""
+    rng = np.random.default_rng(7)
+    for _ in range(400):
+        N = int(rng.integers(2, 6))
+        n, share = 10.0 ** rng.uniform(0.3, 3.0, N), rng.uniform(0.05, 0.95, N)
+        c = rng.uniform(-0.5, 0.5, N) * rng.choice([0.0, 1.0], N)
+        for kind, bounded, a, b in (
+            (BETA, True, n * share, n * (1.0 - share)),
+            (BETA, False, n * share, n * (1.0 - share)),
+            (GAMMA, False, n * share + 1.0, n),
+            (NORMAL, True, rng.normal(0.0, 1.5, N), rng.uniform(0.05, 2.0, N)),
+        ):
+            mixture = single_components(N)
+            with np.errstate(all="ignore"):
+                densities = priced._Densities(kind, bounded, a, b, c)
+                P = priced._integrate(densities, densities.panels(mixture), mixture, np.arange(N))
+            assert P.sum() == pytest.approx(1.0, abs=2e-11)
 
 
 def test_exponential_means_agree_with_the_closed_form() -> None:

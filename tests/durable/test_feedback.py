@@ -26,7 +26,7 @@ from bayescontrol.durable import (
 )
 from bayescontrol.durable.decisions import final_answers
 from bayescontrol.durable.events import Decided, Event
-from bayescontrol.durable.requests import Configure
+from bayescontrol.durable.requests import Configure, Settle
 from bayescontrol.finite.tabular import random_modes
 from bayescontrol.seeding import Stream
 
@@ -118,6 +118,17 @@ def test_an_answer_that_comes_with_the_end_of_the_window_is_taken(clock: Clock) 
         clock.now += 61
         assert agent.observe(d, 1)
         assert not any(isinstance(e, Observed) and e.default for e in agent.log())
+
+
+def test_an_answer_in_the_batch_that_settles_is_taken(clock: Clock) -> None:
+    with open_agent(MEMORY, "shop", SHOP, configuration=WINDOW) as agent:
+        answered, silent = agent.act(), agent.act()
+        clock.now += 61
+        batch: list[Any] = [Settle(), Observe(answered, 1), Settle()]
+        agent.handle(batch)
+        assert [request.answer() for request in batch] == [0, True, 0]
+        assert not agent.explain(answered).is_default
+        assert agent.explain(silent).is_default
 
 
 def test_a_compacted_decision_waits_for_nothing(clock: Clock) -> None:
@@ -347,6 +358,19 @@ def test_amendments_in_one_batch_are_folded_together(tmp_path: Path) -> None:
         assert not agent.explain(a).answered
         assert not agent.explain(b).answered
         assert sum(alpha + beta - 2 for alpha, beta in counts(agent).values()) == 1
+        assert same_state(agent, replay(agent.log()).state)
+
+
+def test_a_repeated_answer_and_a_withdrawal_in_one_batch_have_the_order_of_the_batch() -> None:
+    with open_agent(MEMORY, "shop", SHOP, seed=1) as agent:
+        d = agent.act()
+        agent.observe(d, 1)
+        batch: list[Any] = [Observe(d, 1), Observe(d, 0), Withdraw(d), Observe(d, 1), Act(None)]
+        agent.handle(batch)
+        assert isinstance(batch[1].error, errors.ConflictingFeedback)
+        assert [batch[i].answer() for i in (0, 2, 3)] == [False, True, True]
+        assert batch[4].answer().id == "6"
+        assert counts(agent)[d.action] == (2, 1)
         assert same_state(agent, replay(agent.log()).state)
 
 

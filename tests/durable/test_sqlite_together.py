@@ -16,7 +16,6 @@ from bayescontrol import BernoulliBandit
 from bayescontrol.durable import Act, DurableAgent, Observe, Observed, open_agent, replay
 from bayescontrol.durable.agent import handle_together
 from bayescontrol.durable.events import encode_row
-from bayescontrol.durable.stores.committer import Request
 from bayescontrol.durable.stores.sqlite import SqliteLog, SqliteStore
 from bayescontrol.errors import (
     BadEvidence,
@@ -148,10 +147,10 @@ def test_an_agent_that_computes_slowly_does_not_delay_another_agent_of_its_file(
     with open_agent(store, "slow", shop) as slow, open_agent(store, "fast", shop) as fast:
         compute = slow._take_turn
 
-        def wait_and_compute(requests: Sequence[Request]) -> bool:
+        def wait_and_compute(batch: Sequence[Any]) -> bool:
             computing.set()
             go.wait()
-            return compute(requests)
+            return compute(batch)
 
         slow._take_turn = wait_and_compute  # type: ignore[method-assign]
         threads = start(slow.act)

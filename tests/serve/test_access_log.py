@@ -118,8 +118,10 @@ def test_the_log_may_be_renamed_at_any_time(tmp_path: Path) -> None:
         wait_for(lambda: entries(file))
         file.rename(old)
         ask(server.url, "GET", "/v1/health/ready")
+        wait_for(lambda: file.exists() and entries(file))
+        ask(server.url, "GET", "/docs")  # another write of the same file
     assert [entry["path"] for entry in entries(old)] == ["/v1/health/live"]
-    assert [entry["path"] for entry in entries(file)] == ["/v1/health/ready"]
+    assert [entry["path"] for entry in entries(file)] == ["/v1/health/ready", "/docs"]
 
 
 def test_the_log_can_be_standard_output() -> None:

@@ -3,7 +3,7 @@
 import logging
 import time
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +14,9 @@ from tests.serve.paused import Paused, paused
 from tests.serve.raw import Raw, ask, memory, number
 
 from bayescontrol import BernoulliBandit
-from bayescontrol.durable import named_model, open_agent, open_store
+from bayescontrol.durable import export_log, import_log, named_model, open_agent, open_store
 from bayescontrol.durable.stores.sqlite import SqliteLog, SqliteStore
-from bayescontrol.errors import DamagedLog, DiskFull, StoreBusy, StoreFailed
+from bayescontrol.errors import DamagedLog, DiskFull, StoreBusy, StoreFailed, UnknownDecision
 from bayescontrol.serve import Client, Refused, Server, Tokens
 from bayescontrol.serve.values import agent_tag, encode_id
 
@@ -158,7 +158,7 @@ def test_a_damaged_event_is_reported_and_other_agents_keep_working(
     for name in "search", "shop":
         with open_agent(store, name, BernoulliBandit(2), seed=1) as agent:
             agent.observe(agent.act(key="visit-1"), 1)
-            id = encode_id(agent_tag(agent.created), 2)
+            id = encode_id(agent_tag(agent.name, agent.created), 2)
     store.close()
     db = apsw.Connection(str(path))
     db.execute("UPDATE events SET payload = x'00' WHERE log = 2 AND seq = 2")
@@ -243,3 +243,16 @@ def test_describing_an_agent_does_not_rebuild_it() -> None:
         assert shop.info()["feedback"] == "in turn"
         assert client.create("other", BernoulliBandit(2)).info()["feedback"] == "any time"
     assert len(built) == before > 0
+
+
+def test_a_copy_under_another_name_refuses_the_ids_of_the_original(tmp_path: Path) -> None:
+    with closing(open_store(f"sqlite:///{tmp_path}/shop.db")) as store:
+        with open_agent(store, "shop", BernoulliBandit(2), seed=1) as agent:
+            agent.act()
+            export_log(agent, tmp_path / "shop.jsonl")
+        import_log(store, tmp_path / "shop.jsonl", "copy")
+    with Server(f"sqlite:///{tmp_path}/shop.db", port=0) as server, Client(server.url) as client:
+        (original,) = client.agent("shop").decisions()
+        with pytest.raises(UnknownDecision, match="belongs to another agent than 'copy'"):
+            client.agent("copy").observe(original["decision"], 1)
+        assert client.agent("shop").observe(original["decision"], 1)

@@ -4,7 +4,7 @@ import threading
 import time
 import warnings
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 
 import pytest
@@ -17,8 +17,8 @@ from tests.serve.raw import Raw, ask
 from tests.serve.visits import CLIENTS, SHOP, require_exactly_once, visitors
 
 from bayescontrol import BernoulliBandit
-from bayescontrol.durable import SnapshotNotKept, open_agent, replay
-from bayescontrol.serve import Client, Limits
+from bayescontrol.durable import SnapshotNotKept, open_agent, open_store, replay
+from bayescontrol.serve import Client, Limits, UnknownAgent
 from bayescontrol.serve.monitor import Metrics, Monitor
 from bayescontrol.serve.server import Server
 
@@ -119,3 +119,21 @@ def test_a_frame_of_the_live_page_is_consistent(postgres: Postgres) -> None:
             n = frame["observations"]
             assert frame["pending"] == 0
             assert frame["modes"][0]["mean"] == pytest.approx((1 + n) / (2 + n))
+
+
+def test_the_name_of_an_agent_that_another_process_deleted_is_free(postgres: Postgres) -> None:
+    url = postgres.url(schema="deleted")
+    with (
+        Server(url, port=0) as server,
+        Client(server.url) as client,
+        closing(open_store(url)) as store,
+    ):
+        client.create("shop", SHOP, seed=1).act()
+        store.delete("shop")
+        with pytest.raises(UnknownAgent, match="was deleted"):
+            client.agent("shop").act()
+        assert ask(server.url, "GET", "/v1/agents/shop").kind == "unknown-agent"
+        client.create("shop", SHOP, seed=2).act()
+        store.delete("shop")  # the server notices it when the agent is created again
+        assert client.create("shop", SHOP, seed=3).info()["decisions"] == 0
+        assert client.agents() == ["shop"]

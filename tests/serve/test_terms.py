@@ -1,6 +1,9 @@
 """Arms, configuration, totals, withdrawals, sessions and costs, over HTTP and in the library."""
 
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,7 +13,8 @@ from bayescontrol import BernoulliBandit, errors
 from bayescontrol.durable import Configuration, DurableAgent, open_agent
 from bayescontrol.mdp import GibbsMDP
 from bayescontrol.protocols import Totals
-from bayescontrol.serve import Client, RemoteAgent
+from bayescontrol.serve import Client, RemoteAgent, Server
+from bayescontrol.serve.agents import _SETTLE_PERIOD
 from bayescontrol.serve.http_errors import Refused
 
 SHOP = BernoulliBandit(["red", "blue", "green"])
@@ -144,3 +148,35 @@ def test_a_default_is_shown_and_a_late_observation_replaces_it(shop: RemoteAgent
     assert shop.observe(first, 1)
     (one, *_) = shop.decisions()
     assert (one["answered"], one["observation"], one["is_default"]) == (True, 1, False)
+
+
+def test_defaults_are_recorded_without_traffic(shop: RemoteAgent, url: str) -> None:
+    shop.configure(Configuration(window=0.5, default=0))
+    with Client(url) as client:
+        plain = client.create("without-a-window", SHOP, seed=5)
+        for agent in (shop, plain):
+            agent.act_batch([{}, {}])
+        counter = 'bayescontrol_commit_requests_count{agent="without-a-window"}'
+        commits = [ask(url, "GET", "/v1/metrics").body.decode()]
+        time.sleep(0.5 + 2 * _SETTLE_PERIOD)
+        commits.append(ask(url, "GET", "/v1/metrics").body.decode())
+        found = [[type(event).__name__ for event in agent.log()] for agent in (shop, plain)]
+    assert found[0] == ["Created", "Configured", *["Decided"] * 2, *["Observed"] * 2]
+    assert found[1] == ["Created", "Decided", "Decided"]
+    # An agent without a window costs no commits.
+    assert all(f"{counter} 1.0" in text for text in commits)
+
+
+def test_a_repeated_session_does_not_replay_the_log(tmp_path: Path) -> None:
+    """Replays are limited to 8 at once: 40 of them would be refused."""
+    address = f"sqlite:///{tmp_path}/shop.db"
+    with Server(address, port=0) as server, Client(server.url) as client:
+        shop = client.create("shop", SHOP, seed=5)
+        first = shop.act_batch([{"session": f"visitor-{i}"} for i in range(40)])
+    bodies = [{"session": f"visitor-{i}"} for i in range(40)]
+    with Server(address, port=0) as server, ThreadPoolExecutor(40) as pool:
+        path = "/v1/agents/shop/act"
+        again = list(pool.map(lambda body: ask(server.url, "POST", path, body), bodies))
+    assert [answer.status for answer in again] == [200] * 40
+    assert [answer.json["id"] for answer in again] == [getattr(one, "id", one) for one in first]
+    assert {answer.json["probabilities"] for answer in again} == {None}

@@ -20,6 +20,9 @@ from bayescontrol.errors import InvalidTable, UnknownAction, UnknownArm, Unknown
 What: TypeAlias = Literal["arm", "state", "action"]
 #: Larger prices would outweigh the draws that stand for means of which nothing is known.
 LARGEST_PRICE: Final = 1e150
+#: The names of the eligible arms; None: all active ones. Prices by arm, 0 for an arm without one.
+Among: TypeAlias = Sequence[Hashable] | None
+Prices: TypeAlias = Mapping[Hashable, Any] | None
 #: The errors for an invalid list of names, and for an unknown name.
 _ERRORS: dict[What, tuple[type[Exception], type[Exception]]] = {
     "arm": (UnknownArm, UnknownArm),
@@ -117,9 +120,7 @@ def eligible_places(names: Names, active: IntArray, among: Any) -> IntArray:
     return np.array(places)
 
 
-def prices_of(
-    names: Names, eligible: IntArray, prices: Mapping[Any, Any] | None
-) -> FloatArray | None:
+def prices_of(names: Names, eligible: IntArray, prices: Prices) -> FloatArray | None:
     """Return the price at each eligible place, by default 0; None if all are equal.
 
     Only differences matter: they are relative to the lowest price, so that common prices, however
@@ -164,11 +165,7 @@ class ChoosesAmong:
         self._choice = choice
 
     @contextmanager
-    def choosing(
-        self,
-        among: Sequence[Hashable] | None = None,
-        prices: Mapping[Hashable, float] | None = None,
-    ) -> Iterator[None]:
+    def choosing(self, among: Among = None, prices: Prices = None) -> Iterator[None]:
         """In the block, choose among these arms only, and maximise the mean minus the price.
 
         Each mode pulls the best of the eligible arms; P(a | past) is that of such modes. Prices are

@@ -15,7 +15,6 @@ from bayescontrol.bandits.changing import PerArmBelief as PerArmBelief
 from bayescontrol.bandits.changing_learned import LearnedChangingBelief as LearnedChangingBelief
 from bayescontrol.bandits.contexts.belief import LinearBelief as LinearBelief
 from bayescontrol.bandits.contexts.belief import LinearWeights as LinearWeights
-from bayescontrol.bandits.contexts.belief import SharedLinearBelief as SharedLinearBelief
 from bayescontrol.bandits.contexts.problems import ContextualBandit as ContextualBandit
 from bayescontrol.bandits.contexts.problems import LinearBandit as LinearBandit
 from bayescontrol.bandits.contexts.problems import LogisticBandit as LogisticBandit
@@ -25,6 +24,7 @@ from bayescontrol.bandits.contexts.regression import LinearEnvironment as Linear
 from bayescontrol.bandits.contexts.regression import Logit as Logit
 from bayescontrol.bandits.contexts.regression import RewardAndContext as RewardAndContext
 from bayescontrol.bandits.contexts.schema import Schema as Schema
+from bayescontrol.bandits.contexts.shared import SharedLinearBelief as SharedLinearBelief
 from bayescontrol.bandits.draws import ArmDrawsBelief as ArmDrawsBelief
 from bayescontrol.bandits.draws import DrawsBandit as DrawsBandit
 from bayescontrol.bandits.families import *  # noqa: F403 - one name for each family

@@ -8,7 +8,7 @@ Mode m pulls arg max_a b[m, a]; mode θ pulls arg max_a θ_a. The posterior of a
 exact: P(m | âo_≤t) ∝ P(m) Π_t b[m, a_t]^(o_t) (1 - b[m, a_t])^(1 - o_t).
 """
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 from hashlib import sha256
 from itertools import product
@@ -19,7 +19,15 @@ import numpy.typing as npt
 
 from bayescontrol._arrays import ArrayLike, FloatArray, as_integer, as_numbers
 from bayescontrol._support.description import MOST_NUMBERS, ModelKind, SettingDoc, SizeLimit
-from bayescontrol._support.names import Choice, ChoosesAmong, Names, eligible_places, prices_of
+from bayescontrol._support.names import (
+    Among,
+    Choice,
+    ChoosesAmong,
+    Names,
+    Prices,
+    eligible_places,
+    prices_of,
+)
 from bayescontrol._support.temperature import with_temperature
 from bayescontrol.bandits.arms import ArmsEnvironment
 from bayescontrol.bandits.discrete import BernoulliBandit
@@ -96,11 +104,7 @@ class JointBandit(TabularModes):
         """P(o | m, a) for all m, by observation."""
         return super().observation_probabilities(x, self._labels.place(a))
 
-    def choosing_among(
-        self,
-        among: Sequence[Hashable] | None = None,
-        prices: Mapping[Hashable, float] | None = None,
-    ) -> Self:
+    def choosing_among(self, among: Among = None, prices: Prices = None) -> Self:
         """Return the same hypotheses; mode m pulls the eligible arm with the largest b - price."""
         places = eligible_places(self._labels, np.arange(len(self._labels)), among)
         costs = prices_of(self._labels, places, prices)

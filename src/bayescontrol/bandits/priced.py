@@ -31,7 +31,7 @@ from bayescontrol.kernels.families import BETA, GAMMA, NORMAL
 #: Points at which a density has fallen by z²/2, in standard deviations z if it is normal.
 _POINTS: Final = (-8.25, -4.5, -1.5, 1.5, 4.5, 8.25)
 #: The most that a panel covers: intervals between points, and the ratio of distances to an end.
-_COVERED, _RATIO = 0.8, math.exp(3.0)
+_COVERED, _RATIO = 0.7, math.exp(2.5)
 #: The largest |y|: beyond it m is not a double.
 _FARTHEST: Final = 690.0
 #: The upper end is singular if the last point is so much nearer to it than the fourth, or so near.
@@ -155,6 +155,7 @@ class _Densities:
             limits = self._following(end, -1.0, d) - beyond
             near = max(d / _RATIO, nearest) if d > nearest else 0.0
             near = max(near, float(limits.max()))
+            near = max(near, d / _RATIO) if near > 0.0 else near
             if not near < d:
                 raise QuadratureFailed("the posteriors and prices have scales that differ too much")
             panels.append(_Panel(end, -1.0, near, d))

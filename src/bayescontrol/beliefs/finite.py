@@ -6,8 +6,9 @@ The belief queries hypotheses and never policies, so it cannot condition on the 
 actions: actions are interventions.
 """
 
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from copy import copy
 from functools import partial
 from types import SimpleNamespace
 from typing import Any, ClassVar, Generic, TypeAlias, TypeVar, cast
@@ -17,6 +18,7 @@ import numpy as np
 from bayescontrol import _mode_queries, kernels
 from bayescontrol._arrays import AnyArray, ArrayLike, Arrays, FloatArray, require_between
 from bayescontrol._support.display import html_table
+from bayescontrol._support.names import Among, Prices
 from bayescontrol._support.priors import as_prior
 from bayescontrol._support.saved import Array, Field, Number, Part, damaged, declare
 from bayescontrol._support.temperature import Tempered
@@ -207,14 +209,13 @@ class FiniteBelief(Tempered, Generic[M]):
         return self._choosing if hasattr(self.modes, "choosing_among") else None
 
     @contextmanager
-    def _choosing(
-        self,
-        among: Sequence[Hashable] | None = None,
-        prices: Mapping[Hashable, float] | None = None,
-    ) -> Iterator[None]:
+    def _choosing(self, among: Among = None, prices: Prices = None) -> Iterator[None]:
         """In the block, the modes choose among these actions only."""
         queries, modes = self._hypotheses, cast("Any", self.modes)
-        self._hypotheses = cast("Any", queries).acting_as(modes.choosing_among(among, prices))
+        queries.names()  # cache the description of these modes
+        acting: Any = copy(queries)
+        acting.modes = acting.bound = modes.choosing_among(among, prices)
+        self._hypotheses = acting
         try:
             yield
         finally:

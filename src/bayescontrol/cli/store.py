@@ -97,16 +97,14 @@ def list_(url: str, as_json: bool) -> None:
     if as_json:
         print_json({"agents": to_builtins(agents)})
         return
-    grid = Grid(*_COLUMNS, box=SIMPLE_HEAD)
-    for column in grid.columns:
-        column.overflow = "fold"
-        column.justify = "right" if column.header in _COLUMNS[2:] else "left"
+    grid = Grid(box=SIMPLE_HEAD)
+    for name in _COLUMNS:
+        grid.add_column(name, overflow="fold", justify="right" if name in _COLUMNS[2:] else "left")
     for agent in agents:
+        dates = [datetime.fromtimestamp(t, UTC) for t in (agent.first, agent.last)]
         cells = [agent.name, f"{agent.model} {agent.version}"]
         cells += [f"{getattr(agent, name):,}" for name in _COLUMNS[2:6]]
-        cells += [
-            f"{datetime.fromtimestamp(t, UTC):%Y-%m-%d %H:%M}" for t in (agent.first, agent.last)
-        ]
+        cells += [f"{date:%Y-%m-%d %H:%M}" for date in dates]
         grid.add_row(*map(Text, [*cells, f"{agent.bytes:,}"]))
     open_console().print(grid)
 

@@ -14,7 +14,6 @@ import os
 import threading
 import time
 import warnings
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from os import PathLike
@@ -25,14 +24,14 @@ from msgspec.structs import replace
 from bayescontrol import errors
 from bayescontrol._arrays import Arrays
 from bayescontrol.durable import events, requests
-from bayescontrol.durable.compaction import compact_log, count_events
+from bayescontrol.durable.compaction import EventCounter, compact_log
 from bayescontrol.durable.configuration import Configuration
 from bayescontrol.durable.decisions import Answer, Decisions, read_amendments
 from bayescontrol.durable.decisions import Explanation as Explanation
 from bayescontrol.durable.driver import posterior_summary
 from bayescontrol.durable.fold import EarlierFolds, Fold, fold_log, load_first_valid
 from bayescontrol.durable.models import Model
-from bayescontrol.durable.plain import as_stored
+from bayescontrol.durable.plain import Value, as_stored
 from bayescontrol.durable.stores.committer import Committer, Request, fail_all
 from bayescontrol.durable.stores.log import Log, LogStore, SnapshotNotKept, require_usable
 from bayescontrol.durable.turn import Turn
@@ -64,14 +63,12 @@ class DurableAgent(AbstractContextManager["DurableAgent"]):
         self._store, self._log, self._snapshot_every = store, log, snapshot_every
         #: The name of the log, and the seed of the random streams.
         self.name, self.seed = log.name, created.seed
-        #: The model, and the first event of the log, which describes it.
-        self.model, self.created = model, created
-        driver = model.driver()
+        self.model, self.created, driver = model, created, model.driver()
         #: Whether observations may come at any time; otherwise before the next `act`.
         self.accepts_late_feedback = driver.accepts_late_feedback
-        # The fold of the log up to its head. One thread writes at a time, any number may read.
-        self._guard = threading.RLock()
-        self._is_reading = False  # whether the thread with the guard is inside `_reading`
+        # The fold of the log up to its head. One thread writes at a time, any number may read;
+        # `_is_reading` is true while the thread with the guard is inside `_reading`.
+        self._guard, self._is_reading = threading.RLock(), False
         self._decisions = Decisions(log)
         self._fold = fold_log(log, driver, created, self._decisions)
         # Earlier folds, from which the log is folded again after an amendment, and those that were
@@ -84,17 +81,14 @@ class DurableAgent(AbstractContextManager["DurableAgent"]):
         self._writing = threading.Lock()
         #: Seconds that the last batch of requests took to compute, without the disk.
         self.compute_seconds = 0.0
-        # How many events of each kind the log has, up to event `_counted`; see `counts`.
-        self._counts, self._counted, self._counting = Counter[str](), 0, threading.Lock()
-        self._counted_sealed = 0  # the events 2 … that were compacted when they were counted
-        self._process = os.getpid()
-        self._closed = False
+        self._counter = EventCounter(log)
+        self._process, self._closed = os.getpid(), False
         self._opened = opened.pop_all()  # the log, and the store if this agent opened it
 
     # -- acting and observing --------------------------------------------------------------------
 
     def act(
-        self, x: Any = None, *, key: str | None = None, among: Sequence[Any] | None = None,
+        self, x: Value = None, *, key: str | None = None, among: Sequence[Value] | None = None,
         session: str | None = None,
     ) -> events.Decision:  # fmt: skip
         """Choose an action in situation x and log it before returning it.
@@ -119,9 +113,7 @@ class DurableAgent(AbstractContextManager["DurableAgent"]):
             decision = replace(decision, probabilities=self.explain(decision).probabilities)
         return decision
 
-    def observe(
-        self, id: str | int | events.Decision, o: Any, *, cost: float | None = None
-    ) -> bool:
+    def observe(self, id: events.DecisionId, o: Value, *, cost: float | None = None) -> bool:
         """Log and learn the observation of a decision; return False if it was known already.
 
         If the agent accepts late feedback, observations may come in any order, days later or
@@ -132,7 +124,7 @@ class DurableAgent(AbstractContextManager["DurableAgent"]):
         """
         return bool(self._submit(requests.Observe(id, o, cost)))
 
-    def observe_totals(self, arm: Any, totals: Totals, x: Any = None, *, key: str) -> bool:
+    def observe_totals(self, arm: Value, totals: Totals, x: Value = None, *, key: str) -> bool:
         """Log and learn the totals of rewards of an arm in situation x, without decisions.
 
         For conjugate arms they equal the same rewards one by one. The logistic belief depends on
@@ -149,7 +141,7 @@ class DurableAgent(AbstractContextManager["DurableAgent"]):
         """
         return bool(self._submit(requests.ObserveTotals(arm, totals, x, key)))
 
-    def withdraw(self, id: str | int | events.Decision) -> bool:
+    def withdraw(self, id: events.DecisionId) -> bool:
         """Take back a wrong observation of a decision; return False if it is withdrawn already.
 
         The decision is then unanswered, and `observe` may answer it again. The log is folded again
@@ -168,7 +160,7 @@ class DurableAgent(AbstractContextManager["DurableAgent"]):
 
     # -- arms and configuration --------------------------------------------------------------------
 
-    def add_arm(self, arm: Any, prior: Any = None) -> int:
+    def add_arm(self, arm: Value, prior: Value = None) -> int:
         """Add an arm; return the number of the event.
 
         `prior` is the prior of the arm, as the bandit takes it; by default that of the model, which
@@ -184,15 +176,15 @@ class DurableAgent(AbstractContextManager["DurableAgent"]):
         """
         return int(self._submit(requests.ChangeArm(arm, "added", prior)))
 
-    def pause_arm(self, arm: Any) -> int:
+    def pause_arm(self, arm: Value) -> int:
         """Make an arm ineligible until it is resumed; return the number of the event."""
         return int(self._submit(requests.ChangeArm(arm, "paused")))
 
-    def resume_arm(self, arm: Any) -> int:
+    def resume_arm(self, arm: Value) -> int:
         """Make a paused arm eligible again; return the number of the event."""
         return int(self._submit(requests.ChangeArm(arm, "resumed")))
 
-    def retire_arm(self, arm: Any) -> int:
+    def retire_arm(self, arm: Value) -> int:
         """Make an arm ineligible for good; return the number of the event."""
         return int(self._submit(requests.ChangeArm(arm, "retired")))
 
@@ -232,7 +224,7 @@ class DurableAgent(AbstractContextManager["DurableAgent"]):
         """
         return int(self._submit(requests.Settle()))
 
-    def refit(self, draws: Any, *, through: int, log_weights: Any = None) -> int:
+    def refit(self, draws: Value, *, through: int, log_weights: Value = None) -> int:
         """Log the posterior draws of a new fit and use them; return the number of the event.
 
         For models of draws, such as `DrawsBandit`. The fit contains the observations up to event
@@ -251,10 +243,7 @@ class DurableAgent(AbstractContextManager["DurableAgent"]):
         return int(self._submit(requests.Refit(draws, through, log_weights)))
 
     def handle(self, batch: Sequence[Request]) -> None:
-        """Handle many `Act` and `Observe` in one commit; set the result or the error of each.
-
-        The requests already form a batch, so they bypass the committer.
-        """
+        """Handle many `Act` and `Observe` in one commit; set the result or the error of each."""
         try:
             self._require_open()
             self._write(batch)
@@ -324,21 +313,17 @@ class DurableAgent(AbstractContextManager["DurableAgent"]):
             return
         amendments = read_amendments(self._log, self.head + 1, end)
         history = events.read_events(self._log, self.head + 1, end)
-        if self._log.sealed > self.head:  # the next events were compacted
-            fold = Fold(self.model.driver(), self.seed)
-            fold.take(history, self._decisions, amendments=amendments)
-        elif amendments.reach(self.head):
+        is_compacted = self._log.sealed > self.head  # the next events were
+        if amendments.reach(self.head) and not is_compacted:
             fold = self._fold_again({}, end)
             self._replace_earlier(min(amendments.final))
             for event in history:
                 self._decisions.note(event)
         else:
             # A copy: a turn may share the agent, and an interrupt may come halfway.
-            fold = self._fold.copy()
+            fold = Fold(self.model.driver(), self.seed) if is_compacted else self._fold.copy()
             fold.take(history, self._decisions, amendments=amendments)
         self._fold = fold
-
-    # -- amendments ------------------------------------------------------------------------------
 
     def _fold_again(self, pending: Mapping[int, events.Amendment], stop: int) -> Fold:
         """Fold the log up to event `stop` with amendments, also with pending ones.
@@ -388,7 +373,7 @@ class DurableAgent(AbstractContextManager["DurableAgent"]):
             return posterior_summary(fold.driver.agent)
 
     def probabilities(
-        self, x: Any = None, among: Sequence[Any] | None = None
+        self, x: Value = None, among: Sequence[Value] | None = None
     ) -> events.Probabilities | None:
         """Return P(a | âo, x) of every eligible action, or None if it is not known exactly."""
         with self._reading() as fold:
@@ -439,7 +424,7 @@ class DurableAgent(AbstractContextManager["DurableAgent"]):
         return events.read_events(self._log, start, stop)
 
     def counts(self) -> dict[str, int]:
-        """Return how many events of each kind the log has so far.
+        """Return how many events of each kind the log has, up to those that the belief includes.
 
         >>> from bayescontrol import BernoulliBandit
         >>> from bayescontrol.durable import open_agent
@@ -448,14 +433,8 @@ class DurableAgent(AbstractContextManager["DurableAgent"]):
         ...     shop.counts()
         {'created': 1, 'decided': 2, 'observed': 1}
         """
-        self._require_open()
-        with self._counting:  # only new events are counted
-            head, sealed = max(self._log.head(), self._counted), self._log.sealed
-            if sealed != self._counted_sealed:
-                self._counted, self._counted_sealed, self._counts = 0, sealed, Counter()
-            self._counts.update(count_events(self._log, self._counted + 1, head))
-            self._counted = head
-            return dict(self._counts)
+        with self._reading() as fold:
+            return self._counter.counts(fold.seq)
 
     def decisions(
         self, start: int = 1, stop: int | None = None
@@ -480,7 +459,7 @@ class DurableAgent(AbstractContextManager["DurableAgent"]):
                 is_open = answer is None or answer.is_withdrawn
                 yield events.Decision.of(event, None, self.name), None if is_open else answer
 
-    def explain(self, id: str | events.Decision) -> Explanation:
+    def explain(self, id: events.DecisionId) -> Explanation:
         """Draw a decision again and return its posterior, mode and probabilities.
 
         Raise `ModelMismatch` if the draw now gives another action.
@@ -488,19 +467,19 @@ class DurableAgent(AbstractContextManager["DurableAgent"]):
         self._require_open()
         decisions = Decisions(self._log)
         event = decisions.get(id)
-        n = event.seq
-        fold = fold_log(self._log, self.model.driver(), self.created, decisions, stop=n - 1)
+        stop, driver = event.seq - 1, self.model.driver()
+        fold = fold_log(self._log, driver, self.created, decisions, stop)
         driver = fold.driver
         posterior = posterior_summary(driver.agent)
         probabilities = fold.probabilities(event.x, event.among)
         belief = getattr(driver.copy().agent, "belief", None)
         fold.draw_again(event)
-        answer = decisions.find_answer(n)
-        answered = answer is not None and not answer.is_withdrawn
+        answer = decisions.find_answer(event.seq)
         return Explanation(
             events.Decision.of(event, probabilities), posterior, probabilities,
             mode=None if event.holdout else getattr(driver.agent, "mode", None),
-            answered=answered, observation=answer.o if answer is not None else None,
+            answered=answer is not None and not answer.is_withdrawn,
+            observation=None if answer is None else answer.o,
             is_default=answer is not None and answer.is_default, belief=belief,
         )  # fmt: skip
 

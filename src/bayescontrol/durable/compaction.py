@@ -8,6 +8,7 @@ action of such a decision stay, because the observation is learned with them. It
 event up to N, nor contain a fit of earlier data: then the state after N would not suffice.
 """
 
+import threading
 import time
 from collections import Counter
 from collections.abc import Iterable
@@ -40,6 +41,24 @@ def count_events(log: Log, start: int, stop: int) -> Counter[str]:
         assert isinstance(sealed, Compacted)
         counts.update(decided=sealed.decisions, observed=sealed.observations)
     return counts
+
+
+class EventCounter:
+    """Counts the events of a log; each call counts the new ones only."""
+
+    def __init__(self, log: Log) -> None:
+        self._log, self._lock = log, threading.Lock()
+        self._counts, self._counted, self._sealed = Counter[str](), 0, 0
+
+    def counts(self, seq: int) -> dict[str, int]:
+        """Return how many events of each kind the log has up to event `seq`, or a later one."""
+        with self._lock:
+            head, sealed = max(seq, self._counted), self._log.sealed
+            if sealed != self._sealed:
+                self._counts, self._counted, self._sealed = Counter(), 0, sealed
+            self._counts.update(count_events(self._log, self._counted + 1, head))
+            self._counted = head
+            return dict(self._counts)
 
 
 def compact_log(log: Log, model: Model, created: Created, through: int) -> int:

@@ -29,10 +29,17 @@ import msgspec
 import numpy as np
 from msgspec.structs import asdict, replace
 
-from bayescontrol._arrays import AnyArray
+from bayescontrol._arrays import AnyArray, FloatArray
 from bayescontrol._support.names import LARGEST_PRICE
 from bayescontrol.durable.events import ARM_CHANGES, ArmChanged, Probabilities
-from bayescontrol.durable.plain import as_plain, as_stored, from_plain, same_value, short_repr
+from bayescontrol.durable.plain import (
+    Value,
+    as_plain,
+    as_stored,
+    from_plain,
+    same_value,
+    short_repr,
+)
 from bayescontrol.errors import (
     BadEvidence,
     DamagedLog,
@@ -72,14 +79,14 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True):
 
     #: The share of decisions that ignore the belief, and what they do: one arm, or any arm (None).
     holdout: float = 0.0
-    control: Any = None
+    control: Value = None
     #: The minimum and the maximum probability of an arm at every decision.
-    shares: Mapping[Any, tuple[float, float]] = msgspec.field(default_factory=dict)
+    shares: Mapping[Value, tuple[float, float]] = msgspec.field(default_factory=dict)
     #: The price of an arm in units of reward, or "reported": the mean of its reported costs.
-    prices: Mapping[Any, float | str] = msgspec.field(default_factory=dict)
+    prices: Mapping[Value, float | str] = msgspec.field(default_factory=dict)
     #: Seconds after which a decision without an observation gets the `default`.
     window: float | None = None
-    default: Any = None
+    default: Value = None
     #: The least and the greatest valid reward.
     reward_range: tuple[float, float] | None = None
 
@@ -116,7 +123,7 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True):
                 self.require_in_range(self.default, "default")
 
     @classmethod
-    def from_settings(cls, settings: Mapping[str, Any]) -> Self:
+    def from_settings(cls, settings: Mapping[str, Value]) -> Self:
         """Return the configuration with these settings; raise `InvalidRequest` for unknown ones.
 
         >>> Configuration.from_settings({"windw": 60})
@@ -150,19 +157,19 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True):
         """Whether decisions follow the agent alone: no holdout and no shares."""
         return not self.holdout and not self.shares
 
-    def require_in_range(self, o: Any, what: str) -> None:
+    def require_in_range(self, o: Value, what: str) -> None:
         """Raise `BadEvidence` if the reward of an observation is outside `reward_range`."""
-        if self.reward_range is None:
+        if self.reward_range is None or (isinstance(o, Totals) and not o.n):
             return
         low, high = self.reward_range
-        for r in _extreme_rewards(o):
-            if not (isinstance(r, int | float) and low <= r <= high):
-                raise BadEvidence(
-                    f"{what} {short_repr(o)}: its reward must be a number from {low:g} to "
-                    f"{high:g}, the declared range"
-                )
+        r = o.total / o.n if isinstance(o, Totals) else first_value(o)
+        if not (isinstance(r, int | float) and low <= r <= high):
+            raise BadEvidence(
+                f"{what} {short_repr(o)}: its reward must be a number from {low:g} to "
+                f"{high:g}, the declared range"
+            )
 
-    def require_arms(self, arms: Sequence[Any]) -> None:
+    def require_arms(self, arms: Sequence[Value]) -> None:
         """Raise `InvalidRequest` if a setting names an arm that is not one of these."""
         named = [("shares", a) for a in self.shares] + [("prices", a) for a in self.prices]
         named += [] if self.control is None else [("control", self.control)]
@@ -173,37 +180,35 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True):
                 )
 
 
-def _require_pair(what: str, value: Any, expected: str) -> tuple[Any, Any]:
+def _require_pair(what: str, value: object, expected: str) -> tuple[Any, Any]:
     """Return a pair; raise `InvalidRequest` if the value is not one."""
     if not (isinstance(value, tuple | list) and len(value) == 2):
         raise InvalidRequest(f"{what}={short_repr(value)}: give {expected}")
     return value[0], value[1]
 
 
-def _as_tuple(value: Any) -> Any:
+def _as_tuple(value: Value) -> Value:
     """Return a list as a tuple, and other values unchanged."""
     return tuple(value) if isinstance(value, list) else value
 
 
-def _require_number(what: str, value: Any, low: float, high: float, range: str = "") -> None:
+def _require_number(what: str, value: Any, low: float, high: float, bounds: str = "") -> None:
     """Raise `InvalidRequest` unless the value is a finite number from `low` to `high`."""
     valid = isinstance(value, int | float) and not isinstance(value, bool)
     if not (valid and math.isfinite(value) and low <= value <= high):
-        expected = f"a number {range}".rstrip()
+        expected = f"a number {bounds}".rstrip()
         raise InvalidRequest(f"{what}={short_repr(value)}: expected {expected}")
 
 
-def _extreme_rewards(o: Any) -> list[Any]:
-    """Return the reward of an observation; of totals, values that are in range if all can be."""
-    if isinstance(o, Totals):
-        return [o.total / o.n] if o.n else []
-    return [o[0] if isinstance(o, tuple | list) and o else o]
+def first_value(o: Value) -> Value:
+    """Return the reward of an observation: the first element of a list, or o itself."""
+    return o[0] if isinstance(o, tuple | list) and o else o
 
 
 # -- shares ----------------------------------------------------------------------------------------
 
 
-def limited(P: Probabilities, shares: Mapping[Any, tuple[float, float]]) -> dict[Any, float]:
+def limited(P: Probabilities, shares: Mapping[Value, tuple[float, float]]) -> dict[Any, float]:
     """Return p_i = clip(c P_i, low_i, high_i), with c such that Σ_i p_i = 1.
 
     Raise `InvalidRequest` if the bounds of these arms do not permit that. Σ_i clip(c P_i) is
@@ -234,16 +239,16 @@ def limited(P: Probabilities, shares: Mapping[Any, tuple[float, float]]) -> dict
     return dict(zip(P, _with_sum_one(p, low, high).tolist(), strict=True))
 
 
-def require_shares(arms: Sequence[Any], shares: Mapping[Any, tuple[float, float]]) -> None:
+def require_shares(arms: Sequence[Value], shares: Mapping[Value, tuple[float, float]]) -> None:
     """Raise `InvalidRequest` if no probabilities of these arms are within the shares."""
     limited(dict.fromkeys(arms, 1.0 / len(arms)), shares)
 
 
-def _with_sum_one(p: Any, low: Any, high: Any) -> Any:
+def _with_sum_one(p: FloatArray, low: FloatArray, high: FloatArray) -> FloatArray:
     """Correct the rounding of a sum within the bounds."""
     room = np.where(p.sum() < 1.0, high - p, p - low)
     total = room.sum()
-    return p if total <= 0.0 else p + (1.0 - p.sum()) * room / total
+    return p if total <= 0.0 else np.asarray(p + (1.0 - p.sum()) * room / total)
 
 
 class Restriction(NamedTuple):
@@ -253,7 +258,7 @@ class Restriction(NamedTuple):
     prices: tuple[tuple[Hashable, float], ...]
 
 
-def draw_from(p: Mapping[Any, float], u: float) -> Any:
+def draw_from(p: Mapping[Value, float], u: float) -> Any:
     """Return the arm at quantile u of these probabilities.
 
     >>> draw_from({"red": 0.25, "blue": 0.75}, 0.3)
@@ -268,7 +273,7 @@ def draw_from(p: Mapping[Any, float], u: float) -> Any:
     return last
 
 
-def redrawn(a: Any, P: Probabilities, p: Mapping[Any, float], rng: Stream) -> Any:
+def redrawn(a: Value, P: Probabilities, p: Mapping[Value, float], rng: Stream) -> Any:
     """Return an action from p, given a ~ P: a itself, or one that p favours more than P does."""
     if rng.random() * P[a] <= p[a]:
         return a
@@ -289,13 +294,13 @@ class Terms(msgspec.Struct, frozen=True):
 
     configuration: Configuration = Configuration()
     #: The arms that were added, with their priors, in order.
-    added: tuple[tuple[Any, Any], ...] = ()
+    added: tuple[tuple[Value, Value], ...] = ()
     #: The arms that are not active, and their states.
-    inactive: Mapping[Any, str] = {}
+    inactive: Mapping[Value, str] = {}
     #: By arm: the sum of its reported costs, and the number of rewards that they belong to.
-    costs: Mapping[Any, tuple[float, int]] = {}
+    costs: Mapping[Value, tuple[float, int]] = {}
 
-    def arm_state(self, arm: Any) -> str:
+    def arm_state(self, arm: Value) -> str:
         """Return "active", "paused" or "retired"."""
         return self.inactive.get(arm, _ACTIVE)
 
@@ -303,7 +308,7 @@ class Terms(msgspec.Struct, frozen=True):
         """Return the terms with another configuration."""
         return replace(self, configuration=configuration)
 
-    def require_change(self, arm: Any, change: str, arms: Sequence[Any]) -> None:
+    def require_change(self, arm: Value, change: str, arms: Sequence[Value]) -> None:
         """Raise an error if this change of an arm is impossible; `arms` are all arms so far."""
         if change == "added":
             if arm in arms:
@@ -340,7 +345,7 @@ class Terms(msgspec.Struct, frozen=True):
             added = (*added, (event.arm, event.prior))
         return replace(self, inactive=inactive, added=added)
 
-    def with_cost(self, arm: Any, cost: float, o: Any) -> "Terms":
+    def with_cost(self, arm: Value, cost: float, o: Value) -> "Terms":
         """Return the terms after the cost of a decision was reported, with its observation."""
         total, n = self.costs.get(arm, (0.0, 0))
         rewards = o.n if isinstance(o, Totals) else 1
@@ -348,7 +353,7 @@ class Terms(msgspec.Struct, frozen=True):
 
     # -- one decision ----------------------------------------------------------------------------
 
-    def active(self, arms: Sequence[Any]) -> list[Any]:
+    def active(self, arms: Sequence[Value]) -> list[Any]:
         """Return those of the arms that are active."""
         return [a for a in arms if a not in self.inactive]
 
@@ -359,7 +364,7 @@ class Terms(msgspec.Struct, frozen=True):
         return {a: means.get(a, 0.0) if p == REPORTED else float(p) for a, p in declared}
 
     def restriction(
-        self, among: Sequence[Any] | None, find_arms: Callable[[], Sequence[Any]]
+        self, among: Sequence[Value] | None, find_arms: Callable[[], Sequence[Value]]
     ) -> Restriction | None:
         """Return the eligible arms and the prices of a decision; None if nothing is restricted.
 
@@ -398,5 +403,11 @@ class Terms(msgspec.Struct, frozen=True):
             plain = from_plain(msgspec.json.decode(saved.tobytes()))
             configuration = Configuration.from_settings(plain["configuration"])
             return cls(**{**plain, "configuration": configuration})
-        except (msgspec.DecodeError, DamagedLog, TypeError, ValueError, LookupError) as error:
+        except (
+            msgspec.DecodeError,
+            DamagedLog,
+            TypeError,
+            ValueError,
+            LookupError,
+        ) as error:
             raise IncompatibleState(f"the saved terms cannot be read: {error}") from None

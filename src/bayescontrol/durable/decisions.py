@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from bayescontrol.beliefs.particles import Event as Step
 from bayescontrol.durable import events
-from bayescontrol.durable.plain import short_repr
+from bayescontrol.durable.plain import Value, short_repr
 from bayescontrol.durable.stores.log import Log, Row, damaged_error
 from bayescontrol.errors import CompactedDecision, InvalidRequest, UnknownDecision
 from bayescontrol.protocols import Summary
@@ -76,7 +76,7 @@ class Explanation:
     mode: Any
     #: Whether the decision has an observation, and that observation.
     answered: bool = False
-    observation: Any = None
+    observation: Value = None
     #: Whether the observation is the default, which was recorded at the end of the window.
     is_default: bool = False
     #: The belief at that time.
@@ -189,7 +189,7 @@ class Decisions:
             self.forget(event)
         return self._sealed
 
-    def get(self, id: str | int | events.Decision) -> events.Decided:
+    def get(self, id: events.DecisionId) -> events.Decided:
         """Return the decision with this id; raise `UnknownDecision` if it does not exist.
 
         Raise `CompactedDecision` if it was compacted.

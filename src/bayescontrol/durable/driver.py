@@ -26,7 +26,7 @@ from bayescontrol.beliefs.draws import DrawsBelief
 from bayescontrol.beliefs.finite import FiniteBelief
 from bayescontrol.beliefs.particles import Event
 from bayescontrol.durable.configuration import Restriction
-from bayescontrol.durable.plain import as_plain, short_repr
+from bayescontrol.durable.plain import Value, as_plain, short_repr
 from bayescontrol.errors import BadEvidence, BadSituation, IncompatibleState, MissingCapability
 from bayescontrol.lqr.agent import LinearAgent
 from bayescontrol.protocols import (
@@ -66,7 +66,7 @@ def _declares(belief: Any, name: str) -> bool:
     return bool(vars(type(belief)).get(name, False))
 
 
-def _bad_situation(x: Any, error: BadEvidence) -> BadSituation:
+def _bad_situation(x: Value, error: BadEvidence) -> BadSituation:
     """Return the error for a draw: no observation is involved, so x is at fault."""
     return BadSituation("this agent needs a situation: call act(x)" if x is None else str(error))
 
@@ -82,7 +82,7 @@ class ProbabilityCache(Generic[T]):
     def __init__(self) -> None:
         self._cached: dict[Any, T] = {}
 
-    def get(self, x: Any, compute: Callable[[Any], T], more: Any = None) -> T:
+    def get(self, x: Value, compute: Callable[[Any], T], more: Any = None) -> T:
         """Return compute(x), or its cached result. Callers share it and must not change it.
 
         `more` is what the result also depends on.
@@ -160,7 +160,7 @@ class Driver:
         """Whether an observation is a reward, or starts with one; those of plants are states."""
         return not isinstance(self.agent, LinearAgent)
 
-    def situation(self, x: Any) -> Any:
+    def situation(self, x: Value) -> Any:
         """Return the situation of the next decision: x, or the agent's current one."""
         current = self._start if self.accepts_late_feedback else getattr(self.agent, "x", None)
         if x is None:
@@ -181,7 +181,7 @@ class Driver:
             raise BadSituation(f"x={short_repr(x)}: expected {expected}, or no situation")
         return x
 
-    def act(self, x: Any, rng: Stream, restriction: Restriction | None = None) -> Any:
+    def act(self, x: Value, rng: Stream, restriction: Restriction | None = None) -> Any:
         """Return the action that the agent draws in situation x, within the restriction."""
         if self.draws_change:
             self._cache.clear()
@@ -200,7 +200,7 @@ class Driver:
         with self._choosing(self.agent, Restriction(None, different)):
             pass
 
-    def require_reward(self, o: Any) -> None:
+    def require_reward(self, o: Value) -> None:
         """Raise BadEvidence if the arms cannot pay o, as far as that is known in advance."""
         belief = self._belief
         static = getattr(belief, "prior", belief)
@@ -242,7 +242,7 @@ class Driver:
             )
         return tuple(labels)
 
-    def add_arm(self, arm: Any, prior: Any) -> None:
+    def add_arm(self, arm: Value, prior: Value) -> None:
         """Add an arm to the belief."""
         add = getattr(self._belief, "add", None)
         if add is None or not hasattr(self._belief, "labels"):
@@ -263,7 +263,7 @@ class Driver:
         return bool(self._decisions) and n not in self._decisions
 
     def probabilities(
-        self, x: Any, restriction: Restriction | None = None
+        self, x: Value, restriction: Restriction | None = None
     ) -> dict[Any, float] | None:
         """Return P(a | âo_<n) of every action, or None if it is not known exactly.
 
@@ -275,7 +275,7 @@ class Driver:
         return None if cached is None else dict(cached)
 
     def _compute_probabilities(
-        self, x: Any, restriction: Restriction | None = None
+        self, x: Value, restriction: Restriction | None = None
     ) -> dict[Any, float] | None:
         agent = self.agent
         known = self._has_probabilities if restriction is None else self._may_have_probabilities
@@ -298,7 +298,7 @@ class Driver:
         except BadEvidence as error:
             raise _bad_situation(x, error) from error
 
-    def learn(self, x: Any, a: Any, o: Any, n: int | None = None) -> None:
+    def learn(self, x: Value, a: Value, o: Value, n: int | None = None) -> None:
         """Learn from o, the observation after action a in x, which event n decided."""
         self._cache.clear()
         if type(o) is Totals:
@@ -319,7 +319,7 @@ class Driver:
         else:
             self.agent.observe(a, o)
 
-    def refit(self, draws: Any, later: Sequence[Event], log_weights: Any) -> None:
+    def refit(self, draws: Value, later: Sequence[Event], log_weights: Value) -> None:
         """Replace the posterior draws of the belief, and learn the later steps (x, a, o)."""
         belief = self._belief
         if not isinstance(belief, DrawsBelief):

@@ -25,7 +25,7 @@ from zlib import crc32
 import msgspec
 from msgspec.structs import asdict, fields, replace
 
-from bayescontrol.durable.plain import as_plain, from_plain
+from bayescontrol.durable.plain import Value, as_plain, from_plain
 from bayescontrol.durable.stores.log import Log, Row, damaged_error, require_readable
 from bayescontrol.errors import DamagedLog, StoreBusy
 from bayescontrol.protocols import Totals
@@ -45,7 +45,7 @@ class Created(msgspec.Struct, frozen=True, kw_only=True):
     format: int
     model: str
     version: int
-    settings: dict[str, Any]
+    settings: dict[str, Value]
     seed: int
     time: float
     #: For a `named_model`: a digest of the agent before the first event.
@@ -60,15 +60,15 @@ class Decided(msgspec.Struct, frozen=True, kw_only=True, gc=False, repr_omit_def
     """
 
     seq: int
-    x: Any
-    a: Any
+    x: Value
+    a: Value
     p: float | None = None
     key: str | None = None
     time: float
     #: The caller's session; a later decision of the session is made only if `a` is not eligible.
     session: str | None = None
     #: The arms that were eligible; None: all active ones.
-    among: list[Any] | None = None
+    among: list[Value] | None = None
     #: Whether the decision belongs to the holdout, which ignores the belief.
     holdout: bool = False
 
@@ -82,7 +82,7 @@ class Observed(msgspec.Struct, frozen=True, kw_only=True, gc=False, repr_omit_de
 
     seq: int
     n: int
-    o: Any
+    o: Value
     time: float
     #: The reported cost of the decision.
     cost: float | None = None
@@ -100,7 +100,7 @@ class Corrected(msgspec.Struct, frozen=True, kw_only=True, gc=False, repr_omit_d
     n: int
     #: The number of the first answer of the decision: n, or what event n amends.
     answer: int
-    o: Any
+    o: Value
     time: float
     cost: float | None = None
 
@@ -127,8 +127,8 @@ class Aggregated(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     seq: int
-    x: Any
-    a: Any
+    x: Value
+    a: Value
     totals: Totals
     key: str
     time: float
@@ -149,11 +149,11 @@ class ArmChanged(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     seq: int
-    arm: Any
+    arm: Value
     change: ArmChange
     time: float
     #: For a new arm: its prior; None: the prior that the model gives every arm, or learns.
-    prior: Any = None
+    prior: Value = None
 
 
 class Configured(msgspec.Struct, frozen=True, kw_only=True):
@@ -177,8 +177,8 @@ class Refitted(msgspec.Struct, frozen=True, kw_only=True):
 
     seq: int
     through: int
-    draws: Any
-    log_weights: Any
+    draws: Value
+    log_weights: Value
     time: float
 
 
@@ -224,11 +224,11 @@ class Decision(msgspec.Struct, frozen=True, eq=False, gc=False):
 
     #: Pass this to `observe`.
     id: str
-    action: Any
+    action: Value
     #: P(action | past), or None if it is not known exactly.
     probability: float | None
     #: The situation x.
-    situation: Any
+    situation: Value
     #: The number of the last event that the decision is based on.
     basis: int
     #: Seconds since 1970.
@@ -268,7 +268,11 @@ class Decision(msgspec.Struct, frozen=True, eq=False, gc=False):
         return f"Decision({fields})"
 
 
-def decision_number(id: str | int | Decision) -> int:
+#: What names a decision: its id, its number, or the decision itself.
+DecisionId: TypeAlias = str | int | Decision
+
+
+def decision_number(id: DecisionId) -> int:
     """Parse an id into its event number; return 0 if it is invalid.
 
     Accepts decisions, integers and digit strings.
@@ -372,7 +376,8 @@ def encode_row(event: Event) -> Row:
             body[name] = encode(value)
     if body.pop("default", False):
         kind = "defaulted"
-    n, key, session = (getattr(event, column, None) for column in ("n", "key", "session"))
+    n, key = getattr(event, "n", None), getattr(event, "key", None)
+    session = getattr(event, "session", None)
     payload = _encode(body)
     checksum = _checksum(event.seq, kind, n, key, session, payload)
     return Row(event.seq, kind, n, key, session, payload, checksum)

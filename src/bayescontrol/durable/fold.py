@@ -38,7 +38,7 @@ from bayescontrol.durable.decisions import (
 )
 from bayescontrol.durable.driver import Driver
 from bayescontrol.durable.models import KINDS, Model
-from bayescontrol.durable.plain import as_stored, same_value, short_repr
+from bayescontrol.durable.plain import Value, as_stored, same_value, short_repr
 from bayescontrol.durable.stores.log import (
     DamagedSnapshot,
     Log,
@@ -69,7 +69,7 @@ PLAIN: Final = Terms()
 class Drawn(NamedTuple):
     """An action that was drawn, and how."""
 
-    a: Any
+    a: Value
     #: P(b | past, x) of every action b, or None if it is not known exactly.
     probabilities: events.Probabilities | None
     holdout: bool
@@ -106,7 +106,7 @@ class Fold:
 
     # -- decisions -------------------------------------------------------------------------------
 
-    def draw(self, n: int, x: Any, among: Sequence[Any] | None = None) -> Drawn:
+    def draw(self, n: int, x: Value, among: Sequence[Value] | None = None) -> Drawn:
         """Draw the action of decision n in situation x from the streams of n."""
         restriction = self.terms.restriction(among, self.driver.arms)
         configuration = self.terms.configuration
@@ -130,7 +130,7 @@ class Fold:
         return Drawn(a, policies.mixed(configuration.holdout), holdout)
 
     def probabilities(
-        self, x: Any, among: Sequence[Any] | None = None
+        self, x: Value, among: Sequence[Value] | None = None
     ) -> events.Probabilities | None:
         """P(a | past, x) of every action that may be drawn; None if it is not known exactly."""
         restriction = self.terms.restriction(among, self.driver.arms)
@@ -139,7 +139,7 @@ class Fold:
             return self.driver.probabilities(x, restriction)
         return self._policies(x, restriction).mixed(configuration.holdout)
 
-    def _policies(self, x: Any, restriction: Restriction | None) -> _Policies:
+    def _policies(self, x: Value, restriction: Restriction | None) -> _Policies:
         """Return the probabilities of the agent and of the holdout, with and without the shares."""
         configuration, shares = self.terms.configuration, self.terms.configuration.shares
         P, among = self.driver.probabilities(x, restriction), restriction and restriction.among
@@ -229,7 +229,7 @@ class Fold:
             )
 
     def take_observation(
-        self, event: events.Observed, x: Any, a: Any, final: events.Corrected | None = None
+        self, event: events.Observed, x: Value, a: Value, final: events.Corrected | None = None
     ) -> None:
         """Fold an observation: learn it, or what replaces it, as that of action a in x."""
         o = final or event

@@ -11,7 +11,7 @@ Only data, never code. A named tuple comes back as a tuple, a NumPy number as a 
 
 import math
 import re
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 
@@ -21,11 +21,13 @@ from bayescontrol.protocols import Totals
 _NUMERIC: Final = "biuf"
 #: Types of arrays that are decoded. Others could need any amount of memory.
 _DTYPE: Final = re.compile(r"[<>|=]?[biuf][1248]")
+#: A value that a log can store: a situation, an action, an observation, or a setting.
+Value: TypeAlias = Any
 _SCALARS: Final = frozenset({type(None), bool, str})
 _INT_LIMIT: Final = 2**63
 
 
-def as_plain(value: Any, what: str = "a value") -> Any:
+def as_plain(value: Value, what: str = "a value") -> Any:
     """Encode a value for JSON. Error messages call the value `what`.
 
     >>> as_plain((1, float("inf")), "the action")
@@ -60,7 +62,7 @@ def as_plain(value: Any, what: str = "a value") -> Any:
     )
 
 
-def from_plain(plain: Any) -> Any:
+def from_plain(plain: Any) -> Value:
     """Decode what `as_plain` encoded.
 
     >>> from_plain({"tuple": [1, {"float": "inf"}]})
@@ -89,7 +91,7 @@ def from_plain(plain: Any) -> Any:
     raise DamagedLog(f"{str(plain)[:80]} is not an encoded value of a log")
 
 
-def as_stored(value: Any, what: str) -> Any:
+def as_stored(value: Value, what: str) -> Any:
     """Return the value as it will be read from the log, so that a replay computes the same.
 
     >>> as_stored(np.float64(0.5), "the observation")
@@ -103,7 +105,7 @@ def as_stored(value: Any, what: str) -> Any:
     return from_plain(as_plain(value, what))
 
 
-def same_value(left: Any, right: Any) -> bool:
+def same_value(left: Value, right: Value) -> bool:
     """Return whether two values are equal, also arrays and NaN.
 
     1 equals 1.0. A tuple equals a list, because JSON has no tuples.
@@ -121,7 +123,7 @@ def same_value(left: Any, right: Any) -> bool:
     return bool(left == right or (left != left and right != right))
 
 
-def short_repr(value: Any, max_length: int = 80) -> str:
+def short_repr(value: object, max_length: int = 80) -> str:
     """Return repr(value), cut to `max_length` characters, for messages."""
     text = repr(value)
     return text if len(text) <= max_length else text[: max_length - 1] + "…"

@@ -17,7 +17,7 @@ from bayescontrol._support.names import LARGEST_PRICE
 from bayescontrol.beliefs.draws import checked_draws
 from bayescontrol.durable import events
 from bayescontrol.durable.configuration import Configuration
-from bayescontrol.durable.plain import as_stored, short_repr
+from bayescontrol.durable.plain import Value, as_stored, short_repr
 from bayescontrol.durable.stores.committer import Request
 from bayescontrol.protocols import Totals
 
@@ -47,14 +47,14 @@ class Act(Request):
     __slots__ = ("among", "key", "session", "x")
 
     def __init__(
-        self, x: Any, key: str | None = None, among: Sequence[Any] | None = None,
+        self, x: Value, key: str | None = None, among: Sequence[Value] | None = None,
         session: str | None = None,
     ) -> None:  # fmt: skip
         super().__init__()
         self.key = _checked_key(key, "key")
         self.session = _checked_key(session, "session")
         self.x = as_stored(x, "the situation")
-        self.among: list[Any] | None = None
+        self.among: list[Value] | None = None
         if among is not None:
             given: Any = among
             if not isinstance(given, list | tuple):
@@ -73,7 +73,7 @@ class Observe(Request):
 
     __slots__ = ("cost", "id", "n", "o")
 
-    def __init__(self, id: str | int | events.Decision, o: Any, cost: float | None = None) -> None:
+    def __init__(self, id: events.DecisionId, o: Value, cost: float | None = None) -> None:
         super().__init__()
         self.id, self.n, self.o = id, events.decision_number(id), as_stored(o, "the observation")
         self.cost = cost
@@ -97,7 +97,7 @@ class ObserveTotals(Request):
 
     __slots__ = ("a", "key", "totals", "x")
 
-    def __init__(self, arm: Any, totals: Totals, x: Any, key: str) -> None:
+    def __init__(self, arm: Value, totals: Totals, x: Value, key: str) -> None:
         super().__init__()
         given: Any = totals
         if not isinstance(given, Totals):
@@ -122,7 +122,7 @@ class Withdraw(Request):
 
     __slots__ = ("id", "n")
 
-    def __init__(self, id: str | int | events.Decision) -> None:
+    def __init__(self, id: events.DecisionId) -> None:
         super().__init__()
         self.id, self.n = id, events.decision_number(id)
 
@@ -136,7 +136,7 @@ class ChangeArm(Request):
 
     __slots__ = ("arm", "change", "prior")
 
-    def __init__(self, arm: Any, change: str, prior: Any = None) -> None:
+    def __init__(self, arm: Value, change: str, prior: Value = None) -> None:
         super().__init__()
         if change not in events.ARM_CHANGES:
             raise errors.InvalidRequest(
@@ -181,7 +181,7 @@ class Refit(Request):
 
     __slots__ = ("draws", "log_weights", "through")
 
-    def __init__(self, draws: Any, through: int, log_weights: Any) -> None:
+    def __init__(self, draws: Value, through: int, log_weights: Value) -> None:
         super().__init__()
         if log_weights is not None:
             log_weights = as_numbers(log_weights, "log_weights", errors.InvalidPrior)

@@ -19,7 +19,7 @@ from bayescontrol import errors
 from bayescontrol.durable import events, requests
 from bayescontrol.durable.decisions import Amendments, Answer, Decisions
 from bayescontrol.durable.fold import Fold
-from bayescontrol.durable.plain import as_stored, same_value, short_repr
+from bayescontrol.durable.plain import Value, as_stored, same_value, short_repr
 from bayescontrol.durable.requests import Act as Act
 from bayescontrol.durable.stores.committer import Request
 from bayescontrol.durable.stores.log import Row, damaged_error
@@ -56,12 +56,6 @@ class Turn:
         self._name, self._before, self._decisions = name, fold, decisions
         self._fold_again = fold_again
         self._late_feedback = fold.driver.accepts_late_feedback
-        self._handlers: dict[type, Callable[[Any], Any]] = {
-            Act: self._act, requests.Observe: self._observe, requests.Withdraw: self._amend,
-            requests.ObserveTotals: self._observe_totals, requests.ChangeArm: self._change_arm,
-            requests.Configure: self._configure, requests.Refit: self._refit,
-            requests.Settle: lambda _: self._record_defaults(set()),
-        }  # fmt: skip
 
     def compute(self, batch: Sequence[Request]) -> None:
         """Compute the rows of all requests except those that have an error."""
@@ -104,9 +98,13 @@ class Turn:
                     raise _Rejected from error
             batch.sort(key=lambda request: _ORDER.get(type(request), _LAST))
         for request in batch:
-            self._try(request, self._handlers[type(request)], request)
-        if self._decisions.waiting():
-            self._record_defaults({r.n for r in batch if isinstance(r, requests.Observe)})
+            if not isinstance(request, requests.Settle):
+                self._try(request, _HANDLERS[type(request)], self, request)
+        open_count = 0
+        if self._decisions.waiting():  # defaults come last: an answer in the same batch is in time
+            answered = {r.n for r in batch if isinstance(r, requests.Observe)}
+            open_count = self._record_defaults(answered)
+        self._results += [(r, open_count) for r in batch if isinstance(r, requests.Settle)]
 
     def _try(self, request: Request, handle: Callable[..., Any], *arguments: Any) -> bool:
         """Handle a request; return whether it now has a result or an error."""
@@ -249,7 +247,7 @@ class Turn:
         return self._learn(decision, o, request.cost)
 
     def _learn(
-        self, decision: events.Decided, o: Any, cost: float | None, default: bool = False
+        self, decision: events.Decided, o: Value, cost: float | None, default: bool = False
     ) -> bool:
         """Learn the first answer of a decision."""
         self._let_agent_work()
@@ -259,7 +257,7 @@ class Turn:
         self._answers[decision.seq] = Answer(event, event)
         return True
 
-    def _require_in_range(self, o: Any, what: str) -> None:
+    def _require_in_range(self, o: Value, what: str) -> None:
         """Raise `BadEvidence` if the reward of an observation is outside the declared range."""
         self.fold.terms.configuration.require_in_range(o, what)
 
@@ -408,7 +406,7 @@ class Turn:
 
     # -- checks ----------------------------------------------------------------------------------
 
-    def _require_decision(self, id: str | int | events.Decision) -> events.Decided:
+    def _require_decision(self, id: events.DecisionId) -> events.Decided:
         """Return the decision with this id; raise `UnknownDecision` if it is of another log."""
         logged = self._decisions.get(id)
         if isinstance(id, events.Decision):
@@ -421,6 +419,13 @@ class Turn:
                     "pass it to the agent that made it"
                 )
         return logged
+
+
+_HANDLERS: Final[Mapping[type, Callable[[Turn, Any], Any]]] = {
+    Act: Turn._act, requests.Observe: Turn._observe, requests.Withdraw: Turn._amend,
+    requests.ObserveTotals: Turn._observe_totals, requests.ChangeArm: Turn._change_arm,
+    requests.Configure: Turn._configure, requests.Refit: Turn._refit,
+}  # fmt: skip
 
 
 def _readable_error(error: Exception, request: Request) -> Exception:

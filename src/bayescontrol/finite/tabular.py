@@ -9,7 +9,7 @@ object answers for all modes, and the interaction runs in a compiled loop.
 `ModeClass` is what finite classes have in common: numbered modes, their names, and the agent.
 """
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from copy import copy
 from typing import Any, ClassVar, Generic, NamedTuple, Self, cast
 
@@ -20,7 +20,7 @@ from bayescontrol._arrays import AnyArray, ArrayLike, FloatArray, IntArray
 from bayescontrol._compiled import learner
 from bayescontrol._mode_queries import find_mode
 from bayescontrol._support.description import ModelKind, SettingDoc
-from bayescontrol._support.names import Names, eligible_places, prices_of
+from bayescontrol._support.names import Among, Names, Prices, eligible_places, prices_of
 from bayescontrol._support.priors import as_prior, probability_table
 from bayescontrol._support.temperature import with_temperature
 from bayescontrol.beliefs.finite import FiniteBelief
@@ -309,11 +309,7 @@ class TabularModes(ModeClass[TabularMode, int, int, int]):
         """P(a | m, x) for all m, by action."""
         return {a: self.policy[:, x, a] for a in self._eligible}
 
-    def choosing_among(
-        self,
-        among: Sequence[Hashable] | None = None,
-        prices: Mapping[Hashable, float] | None = None,
-    ) -> Self:
+    def choosing_among(self, among: Among = None, prices: Prices = None) -> Self:
         """Return the same hypotheses with policies for some actions: P(a | m, x) / Σ_eligible.
 
         A mode that would choose none of these actions chooses uniformly. Policies in tables cannot

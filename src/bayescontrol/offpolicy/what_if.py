@@ -27,7 +27,7 @@ from typing import Any, Final, TypeAlias
 
 from bayescontrol import errors
 from bayescontrol._arrays import require_between
-from bayescontrol.durable.configuration import Restriction, Terms
+from bayescontrol.durable.configuration import Restriction, Terms, first_value
 from bayescontrol.durable.decisions import final_answers
 from bayescontrol.durable.driver import Driver, ProbabilityCache
 from bayescontrol.durable.events import (
@@ -45,7 +45,7 @@ from bayescontrol.durable.events import (
 )
 from bayescontrol.durable.fold import PLAIN, sealed_terms
 from bayescontrol.durable.models import KINDS, as_model
-from bayescontrol.durable.plain import short_repr
+from bayescontrol.durable.plain import Value, short_repr
 from bayescontrol.durable.replay import EventSource, Replayer, chosen_model, read_history
 from bayescontrol.offpolicy.estimators import Guess, RewardEstimate, RewardInterval, guess
 from bayescontrol.protocols import Totals
@@ -214,7 +214,7 @@ class RewardFunction:
     def __init__(self, reward: Callable[[Any], float], bounds: Bounds | None) -> None:
         self._reward, self.bounds = reward, None if bounds is None else _check_bounds(bounds)
 
-    def of(self, o: Any, where: str) -> float:
+    def of(self, o: Value, where: str) -> float:
         """Return reward(o); raise `BadEvidence` if it is not a finite number within the bounds."""
         value: Any = self._reward(o)
         try:
@@ -258,11 +258,11 @@ def declared_bounds(history: Sequence[Event], terms: Terms) -> Bounds | None:
     return min(low for low, _ in ranges), max(high for _, high in ranges)
 
 
-def first_number(o: Any) -> float:
+def first_number(o: Value) -> float:
     """Return the observation, or its first element, as the reward; of totals, their mean."""
     if isinstance(o, Totals):
         return o.total / o.n
-    first = o[0] if isinstance(o, tuple | list) and o else o
+    first = first_value(o)
     if isinstance(first, bool | int | float):
         return float(first)
     raise errors.MissingCapability(f"observation {o!r} is not a number: pass a function reward=…")
@@ -314,7 +314,7 @@ class _Policy:
     def __init__(self, policy: Callable[[Any], Probabilities], actions: list[Any] | None) -> None:
         self._policy, self._actions = policy, actions
 
-    def probabilities(self, x: Any, is_eligible: Eligible) -> Probabilities:
+    def probabilities(self, x: Value, is_eligible: Eligible) -> Probabilities:
         """Return π(b | x) of every eligible b."""
         value: Any = self._policy(x)
         where = f"the policy returns {short_repr(value)} in situation {short_repr(x)}"
@@ -338,7 +338,7 @@ class _Policy:
             )
         return {a: p / total for a, p in pi.items()}
 
-    def learn(self, x: Any, a: Any, o: Any) -> None:
+    def learn(self, x: Value, a: Value, o: Value) -> None:
         """Learn that the agent of the log did a in x and observed o; a fixed policy does not."""
 
     def add_arm(self, event: ArmChanged) -> None:
@@ -366,7 +366,7 @@ class _LearningPolicy(_Policy):
             )
         self._driver, self._actions = driver, actions
 
-    def probabilities(self, x: Any, is_eligible: Eligible) -> Probabilities:
+    def probabilities(self, x: Value, is_eligible: Eligible) -> Probabilities:
         """Return P(b | âo_<t, x) for every eligible action b."""
         restriction = None
         if is_eligible is not None:
@@ -383,7 +383,7 @@ class _LearningPolicy(_Policy):
             )
         return self._require_known(pi, f"the other agent has {short_repr(dict(pi))}")
 
-    def learn(self, x: Any, a: Any, o: Any) -> None:
+    def learn(self, x: Value, a: Value, o: Value) -> None:
         """Update the belief: P(m | ·) ∝ P(o | m, x, a) P(m | ·)."""
         self._driver.learn(self._situation(x), a, o)
 
@@ -392,7 +392,7 @@ class _LearningPolicy(_Policy):
         if event.arm not in self._driver.arms():
             self._driver.add_arm(event.arm, event.prior)
 
-    def _situation(self, x: Any) -> Any:
+    def _situation(self, x: Value) -> Value:
         """Return the situation for the driver; an agent without contexts ignores x."""
         return self._driver.situation(None if self._driver.context_free else x)
 
@@ -409,12 +409,12 @@ class _Means:
     def __init__(self) -> None:
         self.sums: dict[Any, tuple[float, int]] = {self.ALL: (0.0, 0)}
 
-    def of(self, a: Any, default: float = 0.0) -> float:
+    def of(self, a: Value, default: float = 0.0) -> float:
         """Return r̂(a), or `default` if there was no reward at all so far."""
         total, n = self.sums.get(a, self.sums[self.ALL])
         return total / n if n else default
 
-    def take(self, a: Any, r: float) -> None:
+    def take(self, a: Value, r: float) -> None:
         """Add a reward of action a."""
         for b in (a, self.ALL):
             total, n = self.sums.get(b, (0.0, 0))
@@ -554,7 +554,7 @@ class _Evaluation:
         mean_so_far = scaled(self._means.of(_Means.ALL, start))
         return ips, dr, guess(pi=[1.0], p=None, r_hat=[mean_so_far], a=0, w=1.0)
 
-    def _take_observation(self, event: Observed, o: Any) -> None:
+    def _take_observation(self, event: Observed, o: Value) -> None:
         """Add the terms of the decision whose observation is o to all estimates; learn from it."""
         r = self._rewards.of(o, f"event {event.seq}")
         decision = self._pending.pop(event.n)

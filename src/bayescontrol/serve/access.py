@@ -32,7 +32,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from ipaddress import ip_address
 from pathlib import Path
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
@@ -65,9 +65,6 @@ _MAX_WAITING: Final = 100_000
 _MAX_PATH: Final = 1_000
 _AGENT: Final = "/v1/agents/{name"
 
-#: The time of the last change, the inode and the size of a file.
-_FileState: TypeAlias = tuple[int, int, int] | None
-
 
 class InvalidToken(BayesControlError, ValueError):
     """A token is too short to be secret, or cannot be sent in a header."""
@@ -96,7 +93,12 @@ class Token:
             raise InvalidToken("the name of a token has 1 to 64 letters, digits, '.', '_' and '-'")
         if self.role not in ROLES:
             raise InvalidToken("the role of a token must be read or write")
-        _require_long(self.secret)
+        require_sendable(self.secret)
+        if len(self.secret) < _MIN_LENGTH:
+            raise InvalidToken(
+                f"a token of {len(self.secret)} characters can be guessed: use at least "
+                f"{_MIN_LENGTH}; generate one with {_GENERATE}"
+            )
 
 
 class Caller(NamedTuple):
@@ -126,10 +128,10 @@ class Tokens:
             token if isinstance(token, Token) else Token(f"token-{number}", "write", token)
             for number, token in enumerate(tokens, 1)
         )
-        #: The file of the tokens, those that are not in it, and its state when it was last read.
+        #: The file of the tokens, those that are not in it, and what is wrong with the file.
         self.file: Path | None = None
         self._others: list[Token] = []
-        self._state: _FileState = None
+        self._problem = ""
 
     def __bool__(self) -> bool:
         """Whether a token is needed."""
@@ -159,25 +161,24 @@ class Tokens:
         others = [Token("environment", "write", secret)] if secret else []
         if file is None:
             return cls(others)
-        state = _file_state(file)
         tokens = cls(others + _read_tokens(file))
-        tokens.file, tokens._others, tokens._state = file, others, state
+        tokens.file, tokens._others = file, others
         return tokens
 
     def refresh(self) -> None:
-        """Read the file again if it has changed. If it is invalid, log that and change nothing."""
-        if self.file is None or (state := _file_state(self.file)) == self._state:
+        """Read the file again. If it is invalid, log that once and change nothing."""
+        if self.file is None:
             return
-        self._state = state  # of before the reading: a later change is noticed the next time
+        callers, problem = self._callers, ""
         try:
-            self._callers = _by_digest(self._others + _read_tokens(self.file))
+            callers = _by_digest(self._others + _read_tokens(self.file))
         except (InvalidToken, OSError) as error:
-            # A traceback would add nothing to the message.
-            _logger.error(  # noqa: TRY400
-                "the tokens stay as they were: %s", error
-            )
-        else:
-            _logger.info("the tokens were read again: %d are valid", len(self._callers))
+            problem = str(error)
+        if problem not in ("", self._problem):
+            _logger.error("the tokens stay as they were: %s", problem)
+        if callers != self._callers:
+            _logger.info("the tokens were read again: %d are valid", len(callers))
+        self._callers, self._problem = callers, problem
 
 
 def _by_digest(tokens: Iterable[Token]) -> dict[bytes, Caller]:
@@ -188,26 +189,6 @@ def _by_digest(tokens: Iterable[Token]) -> dict[bytes, Caller]:
         if found.setdefault(hashlib.sha256(token.secret.encode()).digest(), caller) != caller:
             raise InvalidToken(f"token {token.name} has another name or role too: list it once")
     return found
-
-
-def _file_state(file: Path) -> _FileState:
-    """Return what changes when a file is written or replaced; None if it cannot be read."""
-    try:
-        found = file.stat()
-    except OSError:
-        return None
-    return found.st_mtime_ns, found.st_ino, found.st_size
-
-
-def _require_long(token: str) -> str:
-    """Return the token; raise `InvalidToken` if it is too short or cannot be sent in a header."""
-    require_sendable(token)
-    if len(token) < _MIN_LENGTH:
-        raise InvalidToken(
-            f"a token of {len(token)} characters can be guessed: use at least {_MIN_LENGTH}; "
-            f"generate one with {_GENERATE}"
-        )
-    return token
 
 
 def require_sendable(token: object) -> None:

@@ -1,6 +1,7 @@
 """The agents of one store on the event loop of a server.
 
 an existing name         the agent is opened when it is first requested: its log is replayed
+a deleted agent          its name is free again, also if another process has deleted it
 a new name and a model   the agent is created; repeating the request returns the same agent
 named models             models of the user, registered when the server starts
 """
@@ -9,7 +10,7 @@ import asyncio
 import logging
 import math
 import time
-from collections.abc import Mapping
+from collections.abc import Coroutine, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
 from typing import TYPE_CHECKING, Any, Final
@@ -20,7 +21,7 @@ from bayescontrol.durable.agent import DurableAgent
 from bayescontrol.durable.events import Created, Event, read_events
 from bayescontrol.durable.models import KINDS, Model, as_logged
 from bayescontrol.durable.opening import open_agent
-from bayescontrol.durable.stores.log import LogStore
+from bayescontrol.durable.stores.log import LogStore, SnapshotNotKept
 from bayescontrol.seeding import Stream
 from bayescontrol.serve.access import Limits
 from bayescontrol.serve.http_errors import Refused, UnknownAgent, kind_of
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
 _logger = logging.getLogger("bayescontrol.serve")
 #: Seconds within which a store must answer.
 _STORE_TIMEOUT: Final = 3.0
+#: Seconds between two looks for decisions whose window is over.
+_SETTLE_PERIOD: Final = 1.0
 #: Seconds after a failed write, or a failed test write, before the next test write.
 _RETRY_WRITE: Final = 5.0
 
@@ -114,14 +117,17 @@ class ServedAgents:
         raise UnknownAgent(f"the store has no agent {name!r}")
 
     async def create(
-        self, name: str, model: str, settings: Mapping[str, Any], seed: int | None
+        self, name: str, model: str, settings: Mapping[str, object], seed: int | None
     ) -> tuple[ServedAgent, bool]:
         """Create or open an agent. Returns it and whether it is new.
 
         Raises `ModelMismatch` if an agent of that name has another model, settings or seed.
         """
         requested = await run(self._pools.readers, requested_model, model, settings, self.models)
-        if name not in self.open:
+        if name in self.open:
+            with suppress(UnknownAgent):  # it was deleted: create it again
+                await self.open[name].ask(lambda _: None)
+        else:
             names = await self.names()
             if name not in names and len(names) >= self.limits.agents:
                 raise Refused("too-many-agents", f"the store already has {len(names)} agents")
@@ -136,6 +142,9 @@ class ServedAgents:
         agent raises `ModelMismatch`.
         """
         new = False
+        if name in self.open and self.open[name].is_deleted:
+            with suppress(SnapshotNotKept):  # a deleted log takes none
+                await self.open.pop(name).close()
         if name not in self.open:
             is_first = name not in self._opening
             if is_first:
@@ -276,10 +285,24 @@ class ServedAgents:
 
     # -- starting and stopping -------------------------------------------------------------------
 
-    async def start(self) -> None:
-        """Start answering requests, and open the agents in the background."""
+    async def start(self, *work: Coroutine[Any, Any, None]) -> None:
+        """Start answering requests, and open the agents in the background, where `work` runs too.
+
+        `close` cancels the work.
+        """
         self.opened = asyncio.create_task(self._open_in_background())
-        self._tasks = [self.opened, asyncio.create_task(self.monitor.run(self.open))]
+        work = (self.monitor.run(self.open), self._settle(), *work)
+        self._tasks = [self.opened, *map(asyncio.create_task, work)]
+
+    async def _settle(self) -> None:
+        """Record the defaults of the open agents that are due, until cancelled."""
+        while True:
+            await asyncio.sleep(_SETTLE_PERIOD)
+            settled = (served.settle() for served in self.open.values())
+            for error in await asyncio.gather(*settled, return_exceptions=True):
+                # Errors of the library are those that the next request of the agent gets.
+                if isinstance(error, Exception) and not isinstance(error, errors.BayesControlError):
+                    _logger.error("defaults were not recorded", exc_info=error)
 
     async def _open_in_background(self) -> None:
         """Open every agent, log those that fail, then declare the server ready."""
@@ -297,8 +320,9 @@ class ServedAgents:
                 kinds = {served.agent.model.name for served in self.open.values()} & set(KINDS)
                 for kind in sorted(kinds):
                     await run(self._pools.replayers, warm_up_kind, kind)
-                seconds = time.monotonic() - began
-                _logger.info("warmed up %s in %.1f s", ", ".join(sorted(kinds)) or "-", seconds)
+                if kinds:
+                    seconds = time.monotonic() - began
+                    _logger.info("warmed up %s in %.1f s", ", ".join(sorted(kinds)), seconds)
         except Exception:
             _logger.exception("the store cannot be read: the server will not become ready")
             return

@@ -88,8 +88,8 @@ class Backups:
             match = self._pattern.fullmatch(path.name)
             if match is not None:
                 with suppress(OSError, ValueError):  # deleted meanwhile, or no valid time
-                    made = datetime.strptime(match[1], _TIME).replace(tzinfo=UTC)
-                    found.append(Backup(path.name, made.timestamp(), path.stat().st_size))
+                    when = datetime.strptime(match[1], _TIME).replace(tzinfo=UTC)
+                    found.append(Backup(path.name, when.timestamp(), path.stat().st_size))
         return sorted(found, key=lambda backup: backup.time)
 
     async def make(self) -> Backup:
@@ -108,7 +108,7 @@ class Backups:
             while (path := self._new_path()).exists():  # made in the same second
                 time.sleep(0.1)
             self._copy(path)
-            made = next(backup for backup in reversed(self.all()) if backup.name == path.name)
+            new = next(backup for backup in reversed(self.all()) if backup.name == path.name)
             for old in self.all()[: -self._plan.keep] if self._plan.keep else ():
                 (self._plan.folder / old.name).unlink(missing_ok=True)
         except Exception as error:
@@ -120,10 +120,10 @@ class Backups:
             if isinstance(error, OSError) and not isinstance(error, BayesControlError):
                 raise StoreFailed(f"the backup failed: {error}") from error
             raise
-        self._last_success, self._failed = made.time, False
+        self._last_success, self._failed = new.time, False
         seconds = time.perf_counter() - began
-        _logger.info("backup %s: %d bytes in %.1f s", made.name, made.bytes, seconds)
-        return made
+        _logger.info("backup %s: %d bytes in %.1f s", new.name, new.bytes, seconds)
+        return new
 
     def _new_path(self) -> Path:
         """Return the path of a backup that is made now."""

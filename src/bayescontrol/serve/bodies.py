@@ -20,8 +20,9 @@ from bayescontrol.durable.decisions import Answer
 from bayescontrol.durable.events import Decision
 from bayescontrol.durable.plain import as_plain
 from bayescontrol.errors import InvalidRequest
+from bayescontrol.protocols import Summary
 from bayescontrol.serve.http_errors import ProblemDetails
-from bayescontrol.serve.values import encode_id, plain_situation, value_of
+from bayescontrol.serve.values import JsonObject, encode_id, plain_situation, value_of
 
 #: The media type of a log.
 LINES: Final = "text/jsonl"
@@ -48,7 +49,7 @@ _Id: TypeAlias = Annotated[
 #: In JSON 7.0 is the integer 7, but a large integer is not a float.
 _Seed: TypeAlias = (
     Annotated[int, Meta(ge=0, le=2**63 - 1)]
-    | Annotated[float, Meta(ge=0, lt=2.0**63, multiple_of=1)]
+    | Annotated[float, Meta(ge=0, le=2.0**63 - 1024, multiple_of=1)]
 )
 
 
@@ -61,7 +62,7 @@ class CreateBody(_RequestBody, frozen=True):
 
     name: Annotated[str, Meta(pattern=NAME, description="Letters, digits, and . _ ~ -")]
     model: Annotated[str, Meta(min_length=1, max_length=200, examples=["bernoulli-bandit"])]
-    settings: Annotated[dict[str, Any], Meta(description="Settings of the model.")] = msgspec.field(
+    settings: Annotated[JsonObject, Meta(description="Settings of the model.")] = msgspec.field(
         default_factory=dict
     )
     seed: _Seed | None = None
@@ -115,7 +116,7 @@ class Probability(msgspec.Struct, frozen=True):
 class SharedLists(dict[int, list[Probability]]):
     """Converts each mapping of probabilities once: decisions of a batch share them."""
 
-    def of(self, probabilities: Mapping[Any, float]) -> list[Probability]:
+    def of(self, probabilities: Mapping[object, float]) -> list[Probability]:
         """Return the probabilities as a list. The mapping must live as long as this object."""
         found = self.get(id(probabilities))
         if found is None:
@@ -233,7 +234,7 @@ class ExplanationInfo(msgspec.Struct, frozen=True):
 
     decision: DecisionInfo
     #: The posterior at the time of the decision.
-    posterior: dict[str, dict[str, Any]]
+    posterior: Summary
     #: The mode that was drawn, as text.
     mode: str | None
     answered: bool
@@ -256,7 +257,7 @@ class AgentInfo(msgspec.Struct, frozen=True):
     name: str
     model: str
     version: int
-    settings: dict[str, Any]
+    settings: JsonObject
     #: When an observation may arrive: "any time", or "in turn", before the next act.
     feedback: str
     #: The number of events in the agent's log.
@@ -264,7 +265,7 @@ class AgentInfo(msgspec.Struct, frozen=True):
     decisions: int
     observations: int
     #: The JSON schema of a situation whose fields have names; otherwise null.
-    situation_schema: dict[str, Any] | None
+    situation_schema: JsonObject | None
 
 
 class AgentList(msgspec.Struct, frozen=True):
@@ -278,7 +279,7 @@ class Posterior(msgspec.Struct, frozen=True):
     """The current posterior, by arm or mode, after event `head`."""
 
     head: int
-    posterior: dict[str, dict[str, Any]]
+    posterior: Summary
 
 
 class Probabilities(msgspec.Struct, frozen=True):
@@ -322,7 +323,7 @@ def _clipped(p: float) -> float:
     return min(max(p, 0.0), 1.0)
 
 
-def probability_list(probabilities: Mapping[Any, float]) -> list[Probability]:
+def probability_list(probabilities: Mapping[object, float]) -> list[Probability]:
     """Convert probabilities by action into a list, because JSON keys must be strings.
 
     >>> probability_list({("left", 2): 1.0})
@@ -432,7 +433,7 @@ class ConfigurationBody(_RequestBody, frozen=True, omit_defaults=False):
     def configuration(self) -> Configuration:
         """Return the configuration; raise `InvalidRequest` if it is invalid."""
 
-        def value(plain: Any, what: str) -> Any:
+        def value(plain: object, what: str) -> object:
             return value_of(plain, what, InvalidRequest)
 
         try:

@@ -33,10 +33,10 @@ from bayescontrol.durable.events import Decision, Event, from_line
 from bayescontrol.durable.models import as_model
 from bayescontrol.durable.plain import as_plain, from_plain
 from bayescontrol.errors import BayesControlError
-from bayescontrol.protocols import Totals
+from bayescontrol.protocols import Summary, Totals
 from bayescontrol.serve import bodies, http_errors
 from bayescontrol.serve.access import MAX_PORT, require_sendable
-from bayescontrol.serve.values import read_situation
+from bayescontrol.serve.values import JsonObject, read_situation
 
 T = TypeVar("T")
 #: Statuses after which a request is repeated: too slow, too many requests, overloaded.
@@ -59,7 +59,7 @@ _decode_problem: Final = msgspec.json.Decoder(http_errors.ProblemDetails).decode
 
 
 class InvalidAddress(BayesControlError, ValueError):
-    """The URL is not the address of a server."""
+    """The URL is not the address of a server, or the server there cannot prove who it is."""
 
 
 class _Reply(NamedTuple):
@@ -114,13 +114,14 @@ class Client(AbstractContextManager["Client"]):
         self, url: str, token: str | None = None, *, timeout: float | None = None,
         ca: str | Path | None = None,
     ) -> None:  # fmt: skip
-        found = _ADDRESS.fullmatch(url) if isinstance(url, str) else None
-        if found is None or int(found["port"] or 0) > MAX_PORT:
+        given: object = url
+        found = _ADDRESS.fullmatch(given) if isinstance(given, str) else None
+        port = None if found is None or found["port"] is None else int(found["port"])
+        if found is None or (port or 0) > MAX_PORT:
             raise InvalidAddress(
                 f"url={url!r} is invalid: write http://host:port, https://host or unix:///path"
             )
-        host, port = found["host"], found["port"] and int(found["port"])
-        self._base = (found["base"] or "").rstrip("/")
+        host, self._base = found["host"], (found["base"] or "").rstrip("/")
         self._connect: Callable[..., http.client.HTTPConnection]
         if found["path"]:
             self._connect = partial(_UnixConnection, found["path"])
@@ -159,7 +160,7 @@ class Client(AbstractContextManager["Client"]):
         return names
 
     def create(
-        self, name: str, model: Any, settings: Mapping[str, Any] | None = None, *,
+        self, name: str, model: object, settings: Mapping[str, object] | None = None, *,
         seed: int | None = None,
     ) -> "RemoteAgent":  # fmt: skip
         """Create an agent from a problem of this library, or from a model's name and settings.
@@ -183,9 +184,9 @@ class Client(AbstractContextManager["Client"]):
 
     def call(
         self, method: str, path: str, body: object = None, headers: Mapping[str, str] | None = None
-    ) -> dict[str, Any]:
+    ) -> JsonObject:
         """Send a request, repeat it if that may help, and return the decoded answer."""
-        return self.request(dict[str, Any], method, path, body, headers)
+        return self.request(JsonObject, method, path, body, headers)
 
     def request(
         self, kind: type[T], method: str, path: str, body: object = None,
@@ -274,7 +275,14 @@ class Client(AbstractContextManager["Client"]):
             connection.sock.settimeout(timeout)
         path = self._base + request.path
         with close_on_error(connection):
-            connection.request(request.method, path, request.body, request.headers)
+            try:
+                connection.request(request.method, path, request.body, request.headers)
+            except ssl.SSLCertVerificationError as error:  # repeating the request would not help
+                raise InvalidAddress(
+                    f"{self.url}: the certificate of the server is invalid "
+                    f"({error.verify_message}): give ca=FILE with the certificate to trust, and "
+                    "the host name that it contains"
+                ) from error
             return connection.getresponse()
 
     def close(self) -> None:
@@ -309,7 +317,7 @@ class RemoteAgent:
         return self._client.request(kind, "POST", self._path + path, body, headers)
 
     def act(
-        self, x: Any = None, *, key: str | None = None, among: Sequence[Any] | None = None,
+        self, x: object = None, *, key: str | None = None, among: Sequence[object] | None = None,
         session: str | None = None,
     ) -> Decision:  # fmt: skip
         """See `DurableAgent.act`. Without a `key`, the client generates one for its retries."""
@@ -317,7 +325,7 @@ class RemoteAgent:
         body = bodies.ActBody(entry.situation, entry.among, entry.session)
         return _decision(self._post(bodies.DecisionInfo, "/act", body, entry.key))
 
-    def observe(self, id: str | Decision, o: Any, *, cost: float | None = None) -> bool:
+    def observe(self, id: str | Decision, o: object, *, cost: float | None = None) -> bool:
         """See `DurableAgent.observe`. Returns True if the observation is new, else False."""
         return self._post(bodies.Learned, "/observe", _observe_entry(id, o, cost)).learned
 
@@ -345,7 +353,7 @@ class RemoteAgent:
         results = self._post(bodies.ObserveResults, "/observe/batch", body).results
         return [_problem_error(r.problem) if r.learned is None else r.learned for r in results]
 
-    def observe_totals(self, arm: Any, totals: Totals, x: Any = None, *, key: str) -> bool:
+    def observe_totals(self, arm: object, totals: Totals, x: object = None, *, key: str) -> bool:
         """See `DurableAgent.observe_totals`."""
         body = bodies.TotalsBody(as_plain(arm, "the arm"), *totals, as_plain(x, "the situation"))
         return self._post(bodies.Learned, "/totals", body, _require_key(key)).learned
@@ -354,32 +362,32 @@ class RemoteAgent:
         """See `DurableAgent.withdraw`."""
         return self._post(bodies.Withdrawal, "/withdraw", bodies.WithdrawBody(_id(id))).withdrawn
 
-    def add_arm(self, arm: Any, prior: Any = None) -> int:
+    def add_arm(self, arm: object, prior: object = None) -> int:
         """See `DurableAgent.add_arm`."""
         return self._change_arm(arm, "add", prior)
 
-    def pause_arm(self, arm: Any) -> int:
+    def pause_arm(self, arm: object) -> int:
         """See `DurableAgent.pause_arm`."""
         return self._change_arm(arm, "pause")
 
-    def resume_arm(self, arm: Any) -> int:
+    def resume_arm(self, arm: object) -> int:
         """See `DurableAgent.resume_arm`."""
         return self._change_arm(arm, "resume")
 
-    def retire_arm(self, arm: Any) -> int:
+    def retire_arm(self, arm: object) -> int:
         """See `DurableAgent.retire_arm`."""
         return self._change_arm(arm, "retire")
 
-    def _change_arm(self, arm: Any, change: bodies.ArmChange, prior: Any = None) -> int:
+    def _change_arm(self, arm: object, change: bodies.ArmChange, prior: object = None) -> int:
         """Change an arm; return the number of the event."""
         body = bodies.ArmBody(as_plain(arm, "the arm"), change, as_plain(prior, "the prior"))
         return self._post(bodies.Changed, "/arms", body).event
 
-    def arms(self) -> dict[Any, str]:
+    def arms(self) -> dict[object, str]:
         """Return the state of every arm: "active", "paused" or "retired"."""
         return {from_plain(one.arm): one.state for one in self._get(bodies.ArmList, "/arms").arms}
 
-    def prices(self) -> dict[Any, float]:
+    def prices(self) -> dict[object, float]:
         """Return the current price of every arm that has one."""
         found = self._get(bodies.ArmList, "/arms").arms
         return {from_plain(one.arm): one.price for one in found if one.price is not None}
@@ -394,27 +402,27 @@ class RemoteAgent:
         path, body = f"{self._path}/configuration", bodies.ConfigurationBody.of(configuration)
         return self._client.request(bodies.Changed, "PUT", path, body).event
 
-    def info(self) -> dict[str, Any]:
+    def info(self) -> JsonObject:
         """Return the model and settings of the agent, and the size of its log."""
-        return self._get(dict[str, Any])
+        return self._get(JsonObject)
 
-    def posterior(self) -> dict[str, dict[str, Any]]:
+    def posterior(self) -> Summary:
         """Return the current posterior, by arm or mode."""
         return self._get(bodies.Posterior, "/posterior").posterior
 
-    def probabilities(self, x: Any = None) -> dict[Any, float] | None:
+    def probabilities(self, x: object = None) -> dict[object, float] | None:
         """Return P(a | past, x) of every action; None if it cannot be computed exactly."""
         path = "/probabilities"
         if x is not None:
             path += "?situation=" + quote(msgspec.json.encode(as_plain(x, "the situation")))
         return _probabilities(self._get(bodies.Probabilities, path).probabilities)
 
-    def explain(self, id: str | Decision) -> dict[str, Any]:
+    def explain(self, id: str | Decision) -> JsonObject:
         """Return the decision, the posterior at that time, the mode drawn and the observation."""
         path = f"/decisions/{quote(_id(id), safe='')}"
         return _fields(self._get(bodies.ExplanationInfo, path))
 
-    def decisions(self, start: int = 1) -> Iterator[dict[str, Any]]:
+    def decisions(self, start: int = 1) -> Iterator[JsonObject]:
         """Yield the decisions from event `start` on, oldest first, with their observations.
 
         Each is a dict with `decision`, `answered`, `observation`, `observed_at` and `is_default`.
@@ -443,7 +451,7 @@ def _id(id: str | Decision) -> str:
     return str(id.id if isinstance(id, Decision) else id)
 
 
-def _require_key(key: Any) -> str:
+def _require_key(key: object) -> str:
     """Return a key that a header can hold, or raise `InvalidKey`."""
     if not (isinstance(key, str) and re.fullmatch(r"[!-~]{1,200}", key)):
         # The key is not shown: a caller may have passed the token instead.
@@ -454,7 +462,7 @@ def _require_key(key: Any) -> str:
 
 
 def _act_entry(
-    x: Any = None, key: str | None = None, among: Sequence[Any] | None = None,
+    x: object = None, key: str | None = None, among: Sequence[object] | None = None,
     session: str | None = None,
 ) -> bodies.ActEntry:  # fmt: skip
     """Return the body of an act, with a key; raise `InvalidKey` if the key is invalid."""
@@ -463,18 +471,18 @@ def _act_entry(
     return bodies.ActEntry(as_plain(x, "the situation"), arms, session, sent_key)
 
 
-def _observe_entry(id: str | Decision, o: Any, cost: float | None = None) -> bodies.ObserveBody:
+def _observe_entry(id: str | Decision, o: object, cost: float | None = None) -> bodies.ObserveBody:
     """Return the body of an observe."""
     return bodies.ObserveBody(_id(id), as_plain(o, "the observation"), cost)
 
 
-def _fields(found: bodies.ExplanationInfo | bodies.DecisionRecord) -> dict[str, Any]:
+def _fields(found: bodies.ExplanationInfo | bodies.DecisionRecord) -> JsonObject:
     """Return the fields of an explanation or a record; decode its decision and observation."""
     o = from_plain(found.observation)
     return asdict(found) | {"decision": _decision(found.decision), "observation": o}
 
 
-def _probabilities(plain: list[bodies.Probability] | None) -> dict[Any, float] | None:
+def _probabilities(plain: list[bodies.Probability] | None) -> dict[object, float] | None:
     """Return {action: probability}; None stays None."""
     return None if plain is None else {from_plain(one.action): one.probability for one in plain}
 

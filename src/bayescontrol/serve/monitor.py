@@ -36,7 +36,7 @@ from bayescontrol.durable.stores.committer import Request
 from bayescontrol.errors import BadSituation, BayesControlError
 from bayescontrol.protocols import PosteriorMeasure
 from bayescontrol.serve.http_errors import Refused
-from bayescontrol.serve.values import agent_tag, encode_id
+from bayescontrol.serve.values import JsonObject, agent_tag, encode_id
 
 if TYPE_CHECKING:
     from bayescontrol.serve.request_queue import ServedAgent
@@ -246,7 +246,9 @@ class Monitor:
         """Return what is remembered about an agent; nothing is at first."""
         found = self._statistics.get(agent.name)
         if found is None:
-            found = self._statistics.setdefault(agent.name, _Statistics(agent_tag(agent.created)))
+            found = self._statistics.setdefault(
+                agent.name, _Statistics(agent_tag(agent.name, agent.created))
+            )
         return found
 
     # -- events ----------------------------------------------------------------------------------
@@ -267,17 +269,18 @@ class Monitor:
                 states.append(await agent.read(self.agent_state))
         return _event("agents", states)
 
-    def agent_state(self, agent: DurableAgent) -> dict[str, Any]:
+    def agent_state(self, agent: DurableAgent) -> JsonObject:
         """Return the numbers of one agent that the live page shows."""
         statistics, model = self._statistics_of(agent), agent.model.name
-
-        state = agent.ask(lambda rule: belief_state(agent, rule))
-        decisions, observations = decisions_and_answers(agent)
+        agent.counts()  # the first time long: not while commits wait for `ask`
+        state, (decisions, observations), head = agent.ask(
+            lambda rule: (belief_state(agent, rule), decisions_and_answers(agent), agent.head)
+        )
         surprises = list(statistics.surprises)
         return {
             "name": agent.name, "model": f"{model} {agent.model.version}",
             "decisions": decisions, "observations": observations,
-            "pending": decisions - observations, "events": agent.head,
+            "pending": decisions - observations, "events": head,
             "rate_per_s": statistics.rate(time.monotonic()),
             "surprise_bits": sum(surprises) / len(surprises) if surprises else None,
             "regret": statistics.regret if agent.name in self._truths else None,
@@ -317,12 +320,12 @@ class Monitor:
             listener.put_nowait(None)
 
 
-def _event(kind: str, data: Any) -> bytes:
+def _event(kind: str, data: object) -> bytes:
     """Encode a server-sent event."""
     return b"event: %s\ndata: %s\n\n" % (kind.encode(), msgspec.json.encode(data))
 
 
-def _surprise_bits(agent: DurableAgent, d: Decision, o: Any) -> float:
+def _surprise_bits(agent: DurableAgent, d: Decision, o: object) -> float:
     """Return -log2 P(o | past) of the observation that answers a decision."""
     log_p = agent.ask(lambda rule: float(rule.belief.log_predictive(d.situation, d.action, o)))
     return -log_p / _LN2
@@ -349,7 +352,7 @@ def decisions_and_answers(agent: DurableAgent) -> tuple[int, int]:
     return counts.get("decided", 0), counts.get("observed", 0) + counts.get("defaulted", 0)
 
 
-def posterior_rows(rule: Any, model: str = "") -> list[dict[str, Any]]:
+def posterior_rows(rule: object, model: str = "") -> list[JsonObject]:
     """Return the posterior as table rows for the live page.
 
     A row is a mode with its probability (`weight`), or a parameter with its mean and, if known, its
@@ -387,9 +390,9 @@ def _arm_rewards(model: str) -> Any:
     return KINDS[model].model_kind.arm_rewards if model in KINDS else None
 
 
-def _posterior_row(name: str, **numbers: float) -> dict[str, Any]:
+def _posterior_row(name: str, **numbers: float) -> JsonObject:
     """Return a row of `posterior_rows`; numbers that are missing or infinite are None."""
-    empty: dict[str, Any] = dict.fromkeys(("weight", "mean", "low", "high"))
+    empty: JsonObject = dict.fromkeys(("weight", "mean", "low", "high"))
     return {"name": name} | empty | _finite(**numbers)
 
 
@@ -398,7 +401,7 @@ def _finite(**numbers: float) -> dict[str, float]:
     return {key: v for key, v in numbers.items() if math.isfinite(v)}
 
 
-def belief_state(agent: DurableAgent, rule: Any) -> dict[str, Any]:
+def belief_state(agent: DurableAgent, rule: object) -> JsonObject:
     """Return the belief of an agent as the page shows it, with remarks on what is not shown.
 
     >>> from bayescontrol import BernoulliBandit

@@ -18,9 +18,9 @@ from bayescontrol import errors
 from bayescontrol.bandits import Schema
 from bayescontrol.durable.agent import DurableAgent, Explanation, handle_together
 from bayescontrol.durable.events import Decision
-from bayescontrol.durable.requests import Act, Observe
+from bayescontrol.durable.requests import Act, Observe, Settle
 from bayescontrol.durable.stores.committer import Request
-from bayescontrol.serve.http_errors import Refused, as_refusal
+from bayescontrol.serve.http_errors import Refused, UnknownAgent, as_refusal
 from bayescontrol.serve.monitor import Monitor
 from bayescontrol.serve.values import agent_tag, decode_id, with_ids
 
@@ -126,7 +126,9 @@ class Commits:
         if of_store or written:
             self._on_write(of_store[0] if of_store else None)
 
-    def _notify(self, method: Callable[..., None], batches: Mapping[DurableAgent, Any]) -> None:
+    def _notify(
+        self, method: Callable[..., None], batches: Mapping[DurableAgent, Sequence[Request]]
+    ) -> None:
         """Call a method of the monitor; log its errors, which must not fail the requests."""
         for agent, batch in batches.items():
             try:
@@ -173,31 +175,33 @@ class ServedAgent:
         #: The fields of its situations, if they have names.
         self.schema = schema
         #: The tag of the agent in the ids of its decisions, see `serve.values`.
-        self.tag = agent_tag(agent.created)
+        self.tag = agent_tag(agent.name, agent.created)
         self._waiting: deque[_Waiting] = deque()
         #: How many requests wait for the next commit.
         self.waiting = 0
         self._idle = asyncio.Event()  # set while no request waits or is being committed
         self._idle.set()
         self._closing = False
+        #: Whether another process has deleted the agent.
+        self.is_deleted = False
         self._replays = 0
-        self._probabilities: dict[str, Mapping[Any, float]] = {}  # by number of the decision
+        self._probabilities: dict[str, Mapping[object, float]] = {}  # by number of the decision
 
     async def act(
-        self, x: Any, key: str | None, among: Sequence[Any] | None = None,
+        self, x: object, key: str | None, among: Sequence[object] | None = None,
         session: str | None = None,
     ) -> Decision:  # fmt: skip
         """See `DurableAgent.act`.
 
-        A request with a known key returns the logged decision, without `probabilities`. Clients of
-        a busy server often repeat a request soon, so those of recent decisions with a key are
-        cached; others are computed again from the log.
+        A request with a known key or session returns the logged decision, without `probabilities`.
+        Clients of a busy server often repeat a request soon, so those of recent decisions are
+        cached. Others are computed again from the log, but not for a session, which calls often.
         """
         decision: Decision = await self.handle(Act(x, key, among, session))
         if (key is None and session is None) or decision.probability is None:  # not known exactly
             return decision
         probabilities = decision.probabilities or self._probabilities.get(decision.id)
-        if probabilities is None:
+        if probabilities is None and session is None:
             probabilities = (await self.explain(decision)).probabilities
         if probabilities is not None:
             self._probabilities[decision.id] = probabilities
@@ -205,9 +209,14 @@ class ServedAgent:
                 del self._probabilities[next(iter(self._probabilities))]
         return replace(decision, probabilities=probabilities)
 
-    async def observe(self, id: str, o: Any, cost: float | None = None) -> bool:
+    async def observe(self, id: str, o: object, cost: float | None = None) -> bool:
         """See `DurableAgent.observe`; `id` is the id over HTTP."""
         return bool(await self.handle(Observe(self.number(id), o, cost)))
+
+    async def settle(self) -> None:
+        """Record the defaults that are due, if the configuration has a window."""
+        if self.agent.configuration.window is not None and not (self.waiting or self.is_deleted):
+            await self.handle(Settle())
 
     async def handle_batch(self, requests: Sequence[Request]) -> list[Any]:
         """Handle the requests in one commit; return the result of each, or its error."""
@@ -226,14 +235,14 @@ class ServedAgent:
             raise Refused("overloaded", f"{_MAX_REPLAYS} decisions are being explained")
         self._replays += 1
         try:
-            return await run(self._pools.replayers, self.agent.explain, id)
+            return await self._run(self._pools.replayers, lambda agent: agent.explain(id))
         finally:
             self._replays -= 1
 
-    async def probabilities(self, x: Any) -> Mapping[Any, float] | None:
+    async def probabilities(self, x: object) -> Mapping[object, float] | None:
         """See `DurableAgent.probabilities`."""
 
-        def query(agent: DurableAgent) -> Mapping[Any, float] | None:
+        def query(agent: DurableAgent) -> Mapping[object, float] | None:
             try:
                 return agent.probabilities(x)
             except Exception as error:
@@ -243,7 +252,19 @@ class ServedAgent:
 
     async def read(self, query: Callable[[DurableAgent], T]) -> T:
         """Return `query(agent)`, computed in a thread."""
-        return await run(self._pools.readers, query, self.agent)
+        return await self._run(self._pools.readers, query)
+
+    async def _run(self, pool: Executor, query: Callable[[DurableAgent], T]) -> T:
+        """Return `query(agent)`, computed in a thread of the pool."""
+        try:
+            return await run(pool, query, self.agent)
+        except errors.UnknownStore as error:
+            raise self._deleted_error() from error
+
+    def _deleted_error(self) -> UnknownAgent:
+        """Remember that the agent was deleted; return the error."""
+        self.is_deleted = True
+        return UnknownAgent(f"agent {self.agent.name!r} was deleted while the server used it")
 
     async def ask(self, query: Callable[[DurableAgent], T]) -> T:
         """Return `query(agent)`, in which all that it reads is at the same, the latest event."""
@@ -309,6 +330,8 @@ class ServedAgent:
 
     def _outcome(self, request: Request) -> Any:
         """Return the result of a request that was in a commit, or its error."""
+        if isinstance(request.error, errors.UnknownStore):
+            return self._deleted_error()
         if request.error is not None:
             error = as_refusal(request.error) if request.rejected_by_agent else request.error
             return with_ids(error, self.tag)

@@ -15,7 +15,7 @@ import re
 from collections import defaultdict
 from collections.abc import Mapping
 from contextlib import closing
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
@@ -43,7 +43,7 @@ _SETTING_ERRORS: Final = (TypeError, ValueError, LookupError, ArithmeticError, A
 _NAMES_A_VALUE: Final = re.compile(r"(\w+)(\[[^]]*\])*\s?=")
 
 
-def requested_model(name: str, plain: Mapping[str, Any], models: Mapping[str, Model]) -> Model:
+def requested_model(name: str, plain: Mapping[str, object], models: Mapping[str, Model]) -> Model:
     """Return the server's own model of that name, or the built-in one with these JSON settings.
 
     >>> requested_model("bernoulli-bandit", {"arms": ["red", "blue"]}, {}).settings["arms"]
@@ -83,7 +83,7 @@ def required_settings(name: str) -> set[str]:
     return {s for s, parameter in parameters.items() if parameter.default is parameter.empty}
 
 
-def _require_known(kind: ModelKind, settings: Mapping[str, Any]) -> None:
+def _require_known(kind: ModelKind, settings: Mapping[str, object]) -> None:
     """Raise `BadSettings` for a setting that the model does not have, or that is missing."""
     known = [*kind.settings, *OF_DRAWS]
     for setting in settings:
@@ -97,7 +97,7 @@ def _require_known(kind: ModelKind, settings: Mapping[str, Any]) -> None:
             raise BadSettings(f"model {kind.name!r}: the setting {setting!r} is missing")
 
 
-def _require_small(kind: ModelKind, settings: Mapping[str, Any]) -> None:
+def _require_small(kind: ModelKind, settings: Mapping[str, object]) -> None:
     """Raise `BadSettings` if a model of this size may not be created over HTTP."""
     sizes: dict[str, int] = defaultdict(int)
     for setting, value in settings.items():
@@ -112,7 +112,7 @@ def _require_small(kind: ModelKind, settings: Mapping[str, Any]) -> None:
             raise BadSettings(f"{limit.what} is {size:,}: over HTTP use at most {limit.largest:,}")
 
 
-def _size(value: Any) -> int:
+def _size(value: object) -> int:
     """Return the length of a list, the number of entries of an array, or a number itself."""
     if isinstance(value, np.ndarray):
         return value.size
@@ -121,7 +121,7 @@ def _size(value: Any) -> int:
     return max(value, 0) if isinstance(value, int) else 0
 
 
-def _explained(error: Exception, settings: Mapping[str, Any]) -> str:
+def _explained(error: Exception, settings: Mapping[str, object]) -> str:
     """Return the error's message if it begins with a setting, else a message for HTTP clients."""
     text = str(error)
     named = _NAMES_A_VALUE.match(text)

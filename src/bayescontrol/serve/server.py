@@ -40,10 +40,9 @@ from bayescontrol.serve.access import (
 )
 from bayescontrol.serve.agents import ServedAgents
 from bayescontrol.serve.backups import BackupPlan, Backups
-from bayescontrol.serve.connection import HttpConnection
+from bayescontrol.serve.connection import CannotListen as CannotListen
+from bayescontrol.serve.connection import HttpConnection, Listener, in_url, tls_context
 from bayescontrol.serve.http_errors import MEDIA_TYPE, error_response, http_wording, kind_of
-from bayescontrol.serve.listening import CannotListen as CannotListen
-from bayescontrol.serve.listening import Listener, in_url, tls_context
 from bayescontrol.serve.middleware import Answer, Middleware
 from bayescontrol.serve.monitor import add_file_gauges
 from bayescontrol.serve.routes import PAGES, ROUTES, answer_directly
@@ -82,7 +81,6 @@ def application(
     @asynccontextmanager
     async def lifespan(_: Litestar) -> AsyncIterator[None]:
         """Start the agents with the server, and close them when it stops."""
-        await agents.start()
         work = []
         # A server in a thread of another program must not change its garbage collection.
         if _in_main_thread():
@@ -93,12 +91,10 @@ def application(
             work.append(_every(access_log.PERIOD, access_log.write))
         if agents.backups is not None:
             work.append(agents.backups.run())
-        tasks = [asyncio.create_task(each) for each in work]
+        await agents.start(*work)
         try:
             yield
         finally:
-            for task in tasks:
-                task.cancel()
             await agents.close()
             if agents.backups is not None:
                 await asyncio.to_thread(agents.backups.close)

@@ -10,13 +10,15 @@ if a field of the context has the name of a tag, so that every answer has one me
 
 In the library the id of a decision is the number alone. Over HTTP, observations come from other
 programs, which may mix up agents, so an id is refused by every other agent. The tag is a digest of
-the first event of the log. A copy of the log, also under another name, has the same ids.
+the agent's name and of the first event of the log. A restored agent has the same ids; a copy under
+another name has others.
 """
 
 import re
 from base64 import b32encode
+from collections.abc import Mapping
 from hashlib import blake2b
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeAlias, TypeVar
 
 from bayescontrol.bandits import Schema
 from bayescontrol.durable.events import Created, decision_number, encode_row
@@ -31,6 +33,8 @@ from bayescontrol.errors import (
 
 #: The keys of objects that are notation.
 _TAGS: Final = frozenset({"tuple", "dict", "float", "int", "array", "totals"})
+#: An object in JSON.
+JsonObject: TypeAlias = dict[str, Any]
 E = TypeVar("E", bound=BaseException)
 #: Characters of a tag, of five bits each.
 _LENGTH: Final = 10
@@ -38,7 +42,7 @@ _LENGTH: Final = 10
 _NUMBER: Final = re.compile(r"\b(decision |observe\(')(\d+)\b(?!-)")
 
 
-def value_of(plain: Any, what: str, error: type[BayesControlError]) -> Any:
+def value_of(plain: object, what: str, error: type[BayesControlError]) -> Any:
     """Decode a value from its JSON notation; raise `error` if a log cannot store it.
 
     >>> value_of({"tuple": [1, "b"]}, "the arm", BadEvidence)
@@ -61,7 +65,7 @@ def observation_of(plain: object) -> Any:
     return value_of(plain, "the observation", BadEvidence)
 
 
-def situation_of(plain: Any, schema: Schema | None) -> Any:
+def situation_of(plain: object, schema: Schema | None) -> Any:
     """Decode a situation, or raise `BadSituation`.
 
     If the agent has a schema, an object is a context, unless it has a list under a tag.
@@ -69,21 +73,27 @@ def situation_of(plain: Any, schema: Schema | None) -> Any:
     >>> situation_of({"age": 31, "plan": "pro"}, Schema({"age": "number", "plan": ["free", "pro"]}))
     {'age': 31, 'plan': 'pro'}
     """
-    is_object = schema is not None and type(plain) is dict
-    if is_object and not any(type(plain[tag]) is list for tag in _TAGS & plain.keys()):
+    if schema is not None and isinstance(plain, dict) and not _has_list_under_tag(plain):
         return {k: value_of(v, f"the situation's {k}", BadSituation) for k, v in plain.items()}
     return value_of(plain, "the situation", BadSituation)
 
 
-def plain_situation(x: Any, schema: Schema | None) -> Any:
+def _has_list_under_tag(plain: Mapping[str, object]) -> bool:
+    return any(type(plain[tag]) is list for tag in _TAGS & plain.keys())
+
+
+def _is_field(key: object) -> bool:
+    return type(key) is str and key not in _TAGS
+
+
+def plain_situation(x: object, schema: Schema | None) -> Any:
     """Encode a situation; a context is a plain object if it cannot be mistaken for notation."""
-    is_context = schema is not None and type(x) is dict and all(type(k) is str for k in x)
-    if is_context and not _TAGS & x.keys():
+    if schema is not None and isinstance(x, dict) and all(map(_is_field, x)):
         return {k: as_plain(v, "the situation") for k, v in x.items()}
     return as_plain(x, "the situation")
 
 
-def read_situation(plain: Any) -> Any:
+def read_situation(plain: object) -> Any:
     """Decode what `plain_situation` encoded.
 
     >>> read_situation({"age": 31}), read_situation({"tuple": [1, 2]})
@@ -97,14 +107,16 @@ def read_situation(plain: Any) -> Any:
 # -- ids of decisions ------------------------------------------------------------------------------
 
 
-def agent_tag(created: Created) -> str:
-    """Return the tag of the agent whose log has this first event.
+def agent_tag(name: str, created: Created) -> str:
+    """Return the tag of the agent of this name whose log has this first event.
 
     >>> fields = dict(seq=1, format=1, model="coin", version=3, settings={}, time=0.0)
-    >>> agent_tag(Created(seed=7, **fields)) == agent_tag(Created(seed=8, **fields))
-    False
+    >>> first, other = Created(seed=7, **fields), Created(seed=8, **fields)
+    >>> len({agent_tag("shop", first), agent_tag("shop", other), agent_tag("copy", first)})
+    3
     """
-    digest = blake2b(encode_row(created).payload, digest_size=8).digest()
+    content = name.encode() + b"\0" + encode_row(created).payload
+    digest = blake2b(content, digest_size=8).digest()
     return b32encode(digest)[:_LENGTH].decode().lower()
 
 
@@ -141,7 +153,7 @@ def with_ids(error: E, tag: str) -> E:
     >>> with_ids(UnknownDecision("decision 2 is compacted"), "k3v7p2dq4m")
     UnknownDecision('decision k3v7p2dq4m-2 is compacted')
     """
-    message: Any = error.args[0] if len(error.args) == 1 else None
+    message: object = error.args[0] if len(error.args) == 1 else None
     if isinstance(message, str):
         error.args = (_NUMBER.sub(rf"\g<1>{tag}-\2", message),)
     return error

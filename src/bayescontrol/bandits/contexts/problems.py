@@ -19,11 +19,8 @@ from bayescontrol._support.names import Names
 from bayescontrol._support.temperature import with_temperature
 from bayescontrol.bandits.changing_learned import SCALES, Given, changing_problem, unit_of
 from bayescontrol.bandits.contexts.belief import (
-    FeatureMap,
     LinearBelief,
     LinearWeights,
-    SharedLinearBelief,
-    SharedWeights,
 )
 from bayescontrol.bandits.contexts.regression import (
     Contexts,
@@ -38,6 +35,7 @@ from bayescontrol.bandits.contexts.regression import (
     next_context,
 )
 from bayescontrol.bandits.contexts.schema import Schema
+from bayescontrol.bandits.contexts.shared import FeatureMap, SharedLinearBelief, SharedWeights
 from bayescontrol.bandits.roster import Arms
 from bayescontrol.beliefs.changing_problem import Changing
 from bayescontrol.errors import InvalidTable

@@ -239,13 +239,14 @@ class PostgresLog(Log):
 
     def head(self) -> int:
         """Return the current seq of the last row; raise `UnknownStore` if the log was deleted."""
+        known = self._id  # before the query: another thread may create the log meanwhile
         found = self._run(_SELECT_HEAD)
         head, self.sealed, log = found[0] if found else (0, 0, None)
-        if log != (self._id or log):
+        if log != (known or log):
             raise UnknownStore(
                 f"agent {self.name!r} was deleted from {self._server.url} while it was open"
             )
-        self._id = log
+        self._id = log or self._id
         return int(head)
 
     def append(self, rows: Sequence[Row]) -> None:
@@ -295,7 +296,8 @@ class PostgresLog(Log):
         def save(connection: Connection) -> None:
             with connection.transaction():
                 saved = connection.execute(self._sql(_SAVE), values)
-                if saved.rowcount == 0 and not self._exists(connection):
+                head = connection.execute(self._sql(_SELECT_HEAD), (self.name,)).fetchone()
+                if saved.rowcount == 0 and head is None:
                     raise StoreFailed(
                         f"log {self.name!r} is empty: a snapshot needs at least one event"
                     )
@@ -305,10 +307,6 @@ class PostgresLog(Log):
                 connection.execute(self._sql(_DELETE), (self.name, to_delete))
 
         self._server.run(save)
-
-    def _exists(self, connection: Connection) -> bool:
-        """Return whether the log has rows, and was not deleted."""
-        return connection.execute(self._sql(_SELECT_HEAD), (self.name,)).fetchone() is not None
 
     def compact(self, row: Row, head: int) -> None:
         """Replace the rows 2 … row.seq by `row`, all or none; delete older snapshots."""

@@ -32,7 +32,7 @@ def _options(paths: list[str], method: str) -> HTTPRouteHandler:
 
 
 ROUTES: Final = (
-    # First, because Litestar adds its own where there is none.
+    # First: Litestar adds its own for paths without them.
     _options(["/v1/agents", "/v1/backups", AGENT + "/arms"], "POST"),
     _options([AGENT + "/configuration"], "PUT"),
     agents.list_, agents.create, agents.info, agents.posterior, agents.probabilities,

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Final, TypeVar
 import msgspec
 from litestar import get, post
 from litestar.params import JSONBody, QueryParameter
+from msgspec.json import Decoder
 
 from bayescontrol.durable.events import Decision
 from bayescontrol.durable.requests import Act, Observe
@@ -19,7 +20,7 @@ from bayescontrol.serve.agents import ServedAgents
 from bayescontrol.serve.http_errors import ProblemDetails, http_wording, kind_of, problem_of
 from bayescontrol.serve.middleware import LARGE, require_valid_json
 from bayescontrol.serve.request_queue import ServedAgent
-from bayescontrol.serve.routes.parameters import AGENT, QUERIES, WRITES, Agent, Id, Key, decoded
+from bayescontrol.serve.routes.parameters import AGENT, QUERIES, WRITES, Agent, Id, Key, decode
 
 E = TypeVar("E")
 R = TypeVar("R")
@@ -43,7 +44,7 @@ async def observe(agent: Agent, data: JSONBody[bodies.ObserveBody]) -> bodies.Le
     return bodies.Learned(await agent.observe(data.id, o, data.cost))
 
 
-def _among(data: bodies.ActBody) -> list[Any] | None:
+def _among(data: bodies.ActBody) -> list[object] | None:
     """Decode the eligible arms."""
     if data.among is None:
         return None
@@ -151,13 +152,13 @@ async def _batch(
 # -- without Litestar ------------------------------------------------------------------------------
 
 _AGENTS: Final = "/v1/agents/"
-#: The routes that need no Litestar: the function, the type of the body, and the most colons of a
-#: body in which no key can occur twice, because the type requires these keys.
-_DIRECT: Final[Mapping[str, tuple[Callable[..., Awaitable[object]], object, int]]] = {
-    "act": (act.fn, bodies.ActBody | None, 1),
-    "observe": (observe.fn, bodies.ObserveBody, 2),
-    "act/batch": (act_batch.fn, bodies.ActBatch, 1),
-    "observe/batch": (observe_batch.fn, bodies.ObserveBatch, 1),
+#: The routes that need no Litestar: the function, the decoder of the body, and the most colons of a
+#: body in which no key can occur twice, because it requires these keys.
+_DIRECT: Final[Mapping[str, tuple[Callable[..., Awaitable[object]], Decoder[Any], int]]] = {
+    "act": (act.fn, Decoder(bodies.ActBody | None), 1),
+    "observe": (observe.fn, Decoder(bodies.ObserveBody), 2),
+    "act/batch": (act_batch.fn, Decoder(bodies.ActBatch), 1),
+    "observe/batch": (observe_batch.fn, Decoder(bodies.ObserveBatch), 1),
 }
 _KEY_HEADER: Final = b"idempotency-key"
 
@@ -173,7 +174,7 @@ async def answer_directly(
     name, _, what = scope["path"].removeprefix(_AGENTS).partition("/")
     if not name or what not in _DIRECT or scope["method"] != "POST":
         return None
-    function, kind, max_colons = _DIRECT[what]
+    function, body_decoder, max_colons = _DIRECT[what]
     keys = [value for header, value in scope["headers"] if header == _KEY_HEADER]
     if len(body) > LARGE or len(keys) > 1 or scope.get("query_string"):
         return None
@@ -185,5 +186,5 @@ async def answer_directly(
     scope["path_template"] = f"{_AGENTS}{{name}}/{what}"
     if body.count(b":") > max_colons:
         require_valid_json(body)
-    data = decoded(body, kind)
+    data = decode(body, body_decoder)
     return msgspec.json.encode(await function(await agents.get(name), data, **arguments))

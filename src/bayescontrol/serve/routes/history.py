@@ -16,11 +16,9 @@ from litestar.response import Stream
 from bayescontrol.durable.agent import DurableAgent
 from bayescontrol.durable.decisions import Answer
 from bayescontrol.durable.events import Decision, Event, to_line
-from bayescontrol.durable.plain import as_plain
 from bayescontrol.serve import bodies
 from bayescontrol.serve.request_queue import ServedAgent
 from bayescontrol.serve.routes.parameters import AGENT, READS, Agent, Limit, Start
-from bayescontrol.serve.values import encode_id, plain_situation
 
 T = TypeVar("T")
 #: Events of a log, or rows of a table, that are read and sent at once.
@@ -74,7 +72,8 @@ async def decisions_csv(agent: Agent, start: Start = 1) -> Stream:
     formula begins with an apostrophe.
     """
     rows = await agent.read(lambda one: one.decisions(start))
-    table = chain([_COLUMNS], (_cells(*row, agent) for row in rows))
+    records = (bodies.DecisionRecord.of(*row, agent.tag, agent.schema) for row in rows)
+    table = chain([_COLUMNS], map(_cells, records))
     return _stream(agent, table, _csv, "decisions.csv", "text/csv; charset=utf-8")
 
 
@@ -85,16 +84,16 @@ def _csv(rows: Iterable[Sequence[str]]) -> bytes:
     return text.getvalue().encode()
 
 
-def _cells(decision: Decision, answer: Answer | None, agent: ServedAgent) -> list[str]:
+def _cells(record: bodies.DecisionRecord) -> list[str]:
     """Return the cells of a decision, in the order of `_COLUMNS`."""
-    p, x, answered = decision.probability, decision.situation, ("", "", "")
-    if answer is not None:
-        answered = _cell(answer.o), _date(answer.last.time), _json(answer.is_default)
+    d, answered = record.decision, ("", "", "")
+    if record.answered:
+        date = _date(record.observed_at or 0.0)
+        answered = _cell(record.observation), date, _json(record.is_default)
     return [
-        encode_id(agent.tag, decision.id), _date(decision.time), _cell(decision.action),
-        "" if p is None else repr(p), "" if x is None else _json(plain_situation(x, agent.schema)),
-        *answered, "" if decision.session is None else _cell(decision.session),
-        _json(decision.holdout),
+        d.id, _date(d.time), _cell(d.action), "" if d.probability is None else repr(d.probability),
+        "" if d.situation is None else _json(d.situation), *answered,
+        "" if d.session is None else _cell(d.session), _json(d.holdout),
     ]  # fmt: skip
 
 
@@ -110,7 +109,7 @@ def _json(plain: object) -> str:
 def _cell(value: object) -> str:
     """Return text itself, unless it looks like a formula, and other values as JSON."""
     if not isinstance(value, str):
-        return _json(as_plain(value, "a value"))
+        return _json(value)
     return f"'{value}" if value.lstrip().startswith(_FORMULA) else value
 
 

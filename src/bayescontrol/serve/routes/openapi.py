@@ -28,6 +28,7 @@ from bayescontrol.serve.request_queue import ServedAgent
 from bayescontrol.serve.requested_models import SCHEDULE, TEMPERATURE, required_settings
 from bayescontrol.serve.routes import ROUTES
 from bayescontrol.serve.routes.parameters import Agents, Name, dependencies
+from bayescontrol.serve.values import JsonObject
 
 _REF: Final = "#/components/schemas/"
 _ABOUT: Final = (
@@ -52,7 +53,7 @@ _FILES: Final = {
 
 
 @cache
-def openapi_document(needs_token: bool = False) -> dict[str, Any]:
+def openapi_document(needs_token: bool = False) -> JsonObject:
     """Return the OpenAPI document of the server.
 
     >>> sorted(openapi_document()["paths"])[:2]
@@ -93,7 +94,7 @@ def openapi_document(needs_token: bool = False) -> dict[str, Any]:
     }
 
 
-def with_situations(document: dict[str, Any], agents: Mapping[str, ServedAgent]) -> dict[str, Any]:
+def with_situations(document: JsonObject, agents: Mapping[str, ServedAgent]) -> JsonObject:
     """Return the document with the schema `Situation.NAME` of every agent that has one."""
     schemas = dict(document["components"]["schemas"])
     found = list[dict[str, str]]()
@@ -111,7 +112,7 @@ def with_situations(document: dict[str, Any], agents: Mapping[str, ServedAgent])
     return document | {"components": document["components"] | {"schemas": schemas}}
 
 
-def _complete(operation: dict[str, Any]) -> None:
+def _complete(operation: JsonObject) -> None:
     """Correct and complete what Litestar has derived for an operation, in place.
 
     Optional parameters are never null, a situation is JSON, and each model has an example.
@@ -142,7 +143,7 @@ def _complete(operation: dict[str, Any]) -> None:
         operation["responses"]["200"]["content"] = {media: {"schema": {"type": "string"}}}
 
 
-def _example(operation: str, kind: ModelKind) -> dict[str, Any]:
+def _example(operation: str, kind: ModelKind) -> JsonObject:
     """Return a body of `create`, `act` or `observe` for a model."""
     if operation == "create":
         return {"name": f"my-{kind.name}", "model": kind.name, "settings": kind.example}

@@ -53,27 +53,28 @@ class StrictRequest(Request[Any, Any, Any]):
     async def json(self) -> object:
         """Decode the body for the argument `data` of the route."""
         field = self.route_handler.parsed_data_field
-        return decoded(await self.body(), Any if field is None else field.annotation)
+        return decode(await self.body(), decoder(Any if field is None else field.annotation))
 
 
-def decoded(body: bytes, kind: Any) -> Any:
-    """Decode a body; raise `Refused` if it is not valid JSON of this type.
+@cache
+def decoder(kind: Any) -> msgspec.json.Decoder[Any]:
+    """Return the decoder of a type."""
+    return msgspec.json.Decoder(kind)
 
-    >>> decoded(b"", int | None)
-    >>> decoded(b'"1"', int)
+
+def decode(body: bytes, decoder: msgspec.json.Decoder[Any]) -> Any:
+    """Decode a body; raise `Refused` if it is not valid JSON of the decoder's type.
+
+    >>> decode(b"", decoder(int | None))
+    >>> decode(b'"1"', decoder(int))
     Traceback (most recent call last):
     bayescontrol.serve.http_errors.Refused: the body is invalid: Expected `int`, got `str`
     """
     try:
-        return _decoder(kind).decode(body or b"null")
+        return decoder.decode(body or b"null")
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         require_valid_json(body)  # says more
         raise Refused("bad-request", f"the body is invalid: {error}") from None
-
-
-@cache
-def _decoder(kind: Any) -> msgspec.json.Decoder[Any]:
-    return msgspec.json.Decoder(kind)
 
 
 # -- errors ----------------------------------------------------------------------------------------
