@@ -230,7 +230,7 @@ def test_a_pooled_belief_needs_a_segment() -> None:
 )
 def test_a_changing_belief_has_to_know_when_rewards_came(bandit: Any, per_arm: bool) -> None:
     belief = bandit.changing(per_arm=per_arm).belief()
-    with pytest.raises(MissingCapability, match="observe each decision by its id"):
+    with pytest.raises(MissingCapability, match="one reward of each decision"):
         belief.observe_totals(None, "red", Totals(3, 1))
 
 

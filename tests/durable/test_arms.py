@@ -91,12 +91,13 @@ def test_an_added_arm_starts_from_its_prior() -> None:
 @pytest.mark.parametrize(
     ("change", "arm", "error", "message"),
     [
-        ("add_arm", "red", errors.UnknownArm, "already"),
+        ("add_arm", "red", errors.InvalidRequest, "exists already and is active"),
         ("pause_arm", "pink", errors.UnknownArm, "no arm 'pink'"),
         ("resume_arm", "red", errors.InvalidRequest, "is active"),
-        ("pause_arm", "blue", errors.InvalidRequest, "is retired"),
+        ("pause_arm", "blue", errors.InvalidRequest, "is retired: it cannot be paused"),
         ("resume_arm", "blue", errors.InvalidRequest, "does not return"),
-        ("add_arm", "blue", errors.UnknownArm, "retired"),
+        ("retire_arm", "blue", errors.InvalidRequest, "is already retired"),
+        ("add_arm", "blue", errors.InvalidRequest, "retired"),
     ],
 )
 def test_impossible_changes_are_refused_and_change_nothing(
@@ -238,8 +239,46 @@ def test_shares_apply_to_the_eligible_arms() -> None:
         among = agent.probabilities(among=["blue", "green"])
         assert among == pytest.approx({"blue": 0.1, "green": 0.9})
         agent.configure(Configuration(shares={"red": (0.0, 0.3), "blue": (0.0, 0.3)}))
-        with pytest.raises(errors.InvalidRequest, match=r"0\.6 at most"):
+        with pytest.raises(errors.InvalidRequest, match=r"the maxima to 0\.6"):
             agent.act(among=["red", "blue"])
+
+
+@pytest.mark.parametrize("change", ["pause_arm", "retire_arm"])
+def test_a_change_after_which_no_decision_is_possible_is_refused(change: str) -> None:
+    with open_agent(MEMORY, "shop", SHOP) as agent:
+        agent.configure(Configuration(shares={"red": (0.0, 0.4), "green": (0.0, 0.4)}))
+        with pytest.raises(errors.InvalidRequest, match=r"the maxima to 0\.8"):
+            getattr(agent, change)("blue")
+        assert agent.head == 2
+        agent.pause_arm("red")
+        assert agent.act().action in ("blue", "green")
+
+
+@pytest.mark.parametrize("change", ["pause_arm", "retire_arm"])
+def test_the_control_arm_stays_active(change: str) -> None:
+    with open_agent(MEMORY, "shop", SHOP) as agent:
+        agent.configure(Configuration(holdout=0.2, control="blue"))
+        with pytest.raises(errors.InvalidRequest, match="configure another control first"):
+            getattr(agent, change)("blue")
+        agent.configure(Configuration(holdout=0.2, control="red"))
+        getattr(agent, change)("blue")
+        with pytest.raises(errors.InvalidRequest, match=r"control: arm 'blue' is (paused|retired)"):
+            agent.configure(Configuration(holdout=0.2, control="blue"))
+        assert agent.configuration.control == "red"
+
+
+def test_without_the_control_among_the_eligible_arms_the_holdout_is_uniform() -> None:
+    with open_agent(MEMORY, "shop", SHOP) as agent:
+        agent.configure(Configuration(holdout=1.0, control="blue"))
+        assert agent.probabilities(among=["red", "green"]) == {"red": 0.5, "green": 0.5}
+
+
+def test_a_prior_of_a_new_arm_is_refused_without_a_number_of_the_arm() -> None:
+    with (
+        open_agent(MEMORY, "shop", SHOP) as agent,
+        pytest.raises(errors.InvalidPrior, match="the prior: alpha = -1 must be positive"),
+    ):
+        agent.add_arm("pink", prior=(-1, 1))
 
 
 def test_a_logit_normal_agent_chooses_among_its_arms() -> None:

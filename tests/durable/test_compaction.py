@@ -207,7 +207,7 @@ def test_a_fit_of_earlier_data_prevents_compaction_between_them() -> None:
         assert agent.refit([[0.3, 0.6], [0.7, 0.7]], through=3) == 8
         agent.observe(agent.act(), 0)
         for through in (4, 7):
-            with pytest.raises(InvalidRequest, match="event 8, refitted, needs event 4"):
+            with pytest.raises(InvalidRequest, match=r"event 8 \(refitted\) depends on event 4"):
                 agent.compact(through)
         state = agent.state()
         agent.compact(3)

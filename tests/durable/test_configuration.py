@@ -15,6 +15,7 @@ from bayescontrol.bandits import CategoricalBandit, LinearBandit
 from bayescontrol.durable import Act, Configuration, Decided, open_agent, replay
 from bayescontrol.durable.configuration import draw_from, limited, redrawn
 from bayescontrol.finite.tabular import random_modes
+from bayescontrol.lqr import LinearQuadratic, SystemPrior
 from bayescontrol.seeding import Stream
 
 SHOP = BernoulliBandit(["red", "blue", "green"])
@@ -64,7 +65,7 @@ def test_an_arm_whose_probability_underflows_gets_what_the_others_cannot_take() 
 def test_shares_that_no_distribution_has_are_refused() -> None:
     with pytest.raises(errors.InvalidRequest, match=r"sum to 1\.2"):
         limited({"red": 0.5, "blue": 0.5}, {"red": (0.6, 1.0), "blue": (0.6, 1.0)})
-    with pytest.raises(errors.InvalidRequest, match=r"0\.8 at most"):
+    with pytest.raises(errors.InvalidRequest, match=r"the maxima to 0\.8"):
         limited({"red": 0.5, "blue": 0.5}, {"red": (0.0, 0.4), "blue": (0.0, 0.4)})
 
 
@@ -271,6 +272,7 @@ def test_the_next_call_of_a_session_does_not_fold_the_log() -> None:
     with open_agent(MEMORY, "shop", SHOP, seed=1) as agent:
         first = agent.act(session="s", key="k")
         again, with_a_key = agent.act(session="s"), agent.act(session="s", key="other")
+        assert agent.act(session="s", key="k") == first
         assert first == again == with_a_key
         assert first.probabilities is not None
         assert again.probabilities is with_a_key.probabilities is None  # only a fold has them
@@ -293,3 +295,66 @@ def test_invalid_sessions_are_refused(session: Any) -> None:
         pytest.raises(errors.InvalidRequest, match="session"),
     ):
         agent.act(session=session)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "message"),
+    [
+        (
+            {"among": ["blue"]},
+            {"among": ["green"]},
+            r"decision 2 among \['blue'\], not \['green'\]",
+        ),
+        ({"among": ["blue"]}, {}, "not None"),
+        ({"session": "s"}, {"session": "t"}, "decision 2 of session 's', not 't'"),
+        ({"session": "s"}, {}, "of session 's', not None"),
+        ({}, {"session": "s"}, "of session None, not 's'"),
+    ],
+)
+def test_a_key_of_another_call_is_refused(first: Any, second: Any, message: str) -> None:
+    with open_agent(MEMORY, "shop", SHOP) as agent:
+        d = agent.act(key="k", **first)
+        with pytest.raises(errors.ConflictingKey, match=message):
+            agent.act(key="k", **second)
+        assert agent.act(key="k", **first) == d
+    with open_agent(MEMORY, "shop", SHOP) as agent:  # the same in one batch
+        batch = [Act(None, "j", **first), Act(None, "j", **second), Act(None, "j", **first)]
+        agent.handle(batch)
+        assert isinstance(batch[1].error, errors.ConflictingKey)
+        assert batch[0].result == batch[2].result
+        assert agent.head == 2
+
+
+def test_a_call_with_the_key_of_a_decision_returns_it_after_its_arm_was_paused() -> None:
+    with open_agent(MEMORY, "shop", SHOP) as agent:
+        first = agent.act(session="s", key="k")
+        agent.pause_arm(first.action)
+        assert agent.act(session="s", key="k") == first
+        assert agent.act(session="s").action != first.action
+
+
+def test_agents_that_need_feedback_in_turn_have_no_sessions() -> None:
+    with open_agent(MEMORY, "stream", random_modes(2, situations=3, seed=1)) as agent:
+        batch = [Act(None, session="s"), Act(None)]
+        agent.handle(batch)
+        assert isinstance(batch[0].error, errors.MissingCapability)
+        assert batch[1].result.id == "2"
+
+
+def test_a_repeated_session_needs_a_valid_situation() -> None:
+    bandit = LinearBandit(["red", "blue"], features=2, sd=1, prior=(0, 1))
+    with open_agent(MEMORY, "shop", bandit) as agent:
+        first = agent.act([1.0, 0.0], session="s")
+        assert agent.act([0.5, 0.5], session="s") == first
+        for x in ([1.0], None):
+            with pytest.raises(errors.BadSituation):
+                agent.act(x, session="s")
+
+
+def test_states_of_a_plant_have_no_range_of_rewards() -> None:
+    plant = LinearQuadratic([[1.0]], [[1.0]], prior=SystemPrior())
+    with (
+        open_agent(MEMORY, "plant", plant) as agent,
+        pytest.raises(errors.MissingCapability, match="states, not rewards"),
+    ):
+        agent.configure(Configuration(reward_range=(0, 1)))

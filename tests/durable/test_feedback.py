@@ -10,7 +10,7 @@ from tests.durable.agents import MEMORY, same_state, url
 
 import bayescontrol as bc
 from bayescontrol import BernoulliBandit, errors
-from bayescontrol.bandits import DrawsBandit, LogisticBandit
+from bayescontrol.bandits import DrawsBandit, LogisticBandit, Totals
 from bayescontrol.durable import (
     Act,
     Configuration,
@@ -208,17 +208,37 @@ def test_a_default_that_cannot_be_learned_does_not_fail_other_requests(clock: Cl
         assert "stays open" in str(caught[0].message)
 
 
-def test_a_changing_world_that_has_moved_on_ignores_a_late_default(clock: Clock) -> None:
-    with open_agent(MEMORY, "shop", SHOP.changing(window=3), configuration=WINDOW) as agent:
-        first = agent.act()
-        for _ in range(5):
-            agent.observe(agent.act(), 1)
-        before = agent.state()
+def test_a_changing_world_that_has_moved_on_gets_no_default(tmp_path: Path, clock: Clock) -> None:
+    model = SHOP.changing(window=3)
+    with open_agent(url(tmp_path), "shop", model, seed=1, configuration=WINDOW) as agent:
+        first, *later = [agent.act() for _ in range(8)]
+        clock.now += 61
+        with pytest.warns(UserWarning, match="4 decisions of 'shop' get no default"):
+            assert agent.settle() == 0
+        defaults = [str(e.n) for e in agent.log() if isinstance(e, Observed)]
+        assert defaults == [d.id for d in later[3:]]  # exactly those that were learned
+        assert sum(row["count"] for row in agent.posterior().values()) == len(defaults)
+        head, state = agent.head, agent.state()
+        with pytest.raises(errors.TooLate):  # as without a window
+            agent.observe(first, 1)
+        assert agent.observe(later[-1], 1)  # a correction
+        assert agent.head == head + 1
+        assert not same_state(agent, state)
+        assert same_state(agent, replay(agent.log()).state)
+
+
+def test_a_withdrawn_observation_gets_no_default(tmp_path: Path, clock: Clock) -> None:
+    with open_agent(url(tmp_path), "shop", SHOP, configuration=WINDOW) as agent:
+        d = agent.act()
+        agent.observe(d, 1)
+        agent.withdraw(d)
         clock.now += 61
         assert agent.settle() == 0
-        assert agent.explain(first).is_default
-        assert all(np.array_equal(v, before[name]) for name, v in agent.state().items())
-        assert same_state(agent, replay(agent.log()).state)
+        assert not agent.explain(d).answered
+    with open_agent(url(tmp_path), "shop") as agent:
+        assert agent.settle() == 0
+        assert not agent.explain(d).answered
+        assert agent.observe(d, 0)
 
 
 # -- corrections and withdrawals -------------------------------------------------------------------
@@ -422,6 +442,46 @@ def test_reported_costs_become_the_price_of_an_arm() -> None:
         agent.observe(reds[0], 0, cost=0.75)
         assert agent.prices() == {"red": 0.5, "blue": 0.25}
         assert same_state(agent, replay(agent.log()).state)
+
+
+def test_a_repeated_observation_with_another_cost_is_refused() -> None:
+    with open_agent(MEMORY, "shop", SHOP) as agent:
+        plain, costly = agent.act(), agent.act()
+        assert agent.observe(plain, 1)
+        assert agent.observe(costly, 1, cost=0.3)
+        assert agent.observe(costly, 1, cost=0.3) is False
+        for d, cost in ((plain, 0.5), (costly, 0.9), (costly, None)):
+            with pytest.raises(errors.ConflictingFeedback, match=r"with cost 0\.[35]"):
+                agent.observe(d, 1, cost=cost)
+
+
+def test_the_cost_of_totals_is_that_of_all_their_rewards() -> None:
+    with open_agent(MEMORY, "shop", BernoulliBandit(["red"])) as agent:
+        agent.configure(Configuration(prices={"red": "reported"}))
+        agent.observe(agent.act(), Totals(10, 5), cost=10.0)
+        agent.observe(agent.act(), 1, cost=2.1)
+        assert agent.prices() == {"red": pytest.approx(1.1)}
+        assert same_state(agent, replay(agent.log()).state)
+
+
+def test_totals_need_a_valid_situation_and_a_key_of_their_own() -> None:
+    with open_agent(MEMORY, "shop", SHOP) as agent:
+        with pytest.raises(errors.BadSituation, match="uses no situation"):
+            agent.observe_totals("red", Totals(4, 3), [1, 2], key="k")
+        d = agent.act(key="act")
+        assert agent.observe_totals("red", Totals(4, 3), key="k")
+        for key, owner in (("k", f"other totals, event {agent.head}"), ("act", f"decision {d.id}")):
+            with pytest.raises(errors.ConflictingKey, match=f"key '{key}' belongs to {owner}: use"):
+                agent.observe_totals("red", Totals(5, 3), key=key)
+        assert agent.observe_totals("red", Totals(4, 3), key="k") is False
+
+
+def test_a_changing_belief_says_that_it_learns_single_rewards() -> None:
+    with (
+        open_agent(MEMORY, "shop", SHOP.changing()) as agent,
+        pytest.raises(errors.MissingCapability, match="observe one reward of each decision"),
+    ):
+        agent.observe(agent.act(), Totals(4, 3))
 
 
 @pytest.mark.parametrize("cost", [float("nan"), float("inf"), "1"])

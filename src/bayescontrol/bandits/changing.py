@@ -121,7 +121,8 @@ class _ArmsClock(DecisionClock, HasArms[Any]):
     def observe_totals(self, x: Any, a: Any, totals: Totals) -> None:
         """Raise MissingCapability: rewards have effect by the time at which they came."""
         raise MissingCapability(
-            "a changing belief needs to know when each reward came: observe each decision by its id"
+            "a changing belief needs to know when each reward came, so it cannot learn totals: "
+            "observe one reward of each decision"
         )
 
     def _event(self, x: Any, a: Any, o: Any) -> Any:

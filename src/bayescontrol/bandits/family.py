@@ -264,7 +264,8 @@ def parameter_rows(
     if not is_valid.all():
         j, k = (int(i) for i in np.argwhere(~is_valid)[0])
         expected = "positive and finite" if columns[k] in positive else "finite"
-        raise InvalidPrior(f"arm {j}: {columns[k]} = {rows[j, k]:g} must be {expected}")
+        where = "the prior" if table.ndim == 1 else f"arm {j}"
+        raise InvalidPrior(f"{where}: {columns[k]} = {rows[j, k]:g} must be {expected}")
     return rows
 
 

@@ -93,11 +93,11 @@ class DurableAgent(AbstractContextManager["DurableAgent"]):
     ) -> events.Decision:  # fmt: skip
         """Choose an action in situation x and log it before returning it.
 
-        `key` makes the call idempotent: a second call with the same key, also after a crash,
+        `key` makes the call idempotent: the same call with the same key, also after a crash,
         returns the same decision. Without a `session` its `probabilities` are then computed again,
         as in `explain`. `among` lists the eligible arms: each mode chooses the best among them. A
         `session` holds its decision: a call with the same session returns it, while its arm is
-        eligible.
+        eligible. Such a call does not store its `key`.
 
         >>> from bayescontrol import BernoulliBandit
         >>> from bayescontrol.durable import open_agent
@@ -120,7 +120,7 @@ class DurableAgent(AbstractContextManager["DurableAgent"]):
         never; otherwise before the next `act`. A different second observation is
         `ConflictingFeedback`; but one that replaces a recorded default, or comes after `withdraw`,
         is a correction. `o` may be the `Totals` of several rewards. `cost` is what the decision
-        has cost, for arms whose price is "reported".
+        has cost, with all its rewards, for arms whose price is "reported".
         """
         return bool(self._submit(requests.Observe(id, o, cost)))
 
@@ -219,8 +219,8 @@ class DurableAgent(AbstractContextManager["DurableAgent"]):
     def settle(self) -> int:
         """Record the defaults that are due; return how many decisions are open then.
 
-        Every other call does it too: this is for agents without requests. Decisions are open while
-        they wait for an observation, or for the end of the window.
+        Every call that writes does it too: this is for agents without requests. Decisions are open
+        while they wait for an observation, or for the end of the window; withdrawn ones are not.
         """
         return int(self._submit(requests.Settle()))
 

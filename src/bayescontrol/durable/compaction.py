@@ -121,8 +121,8 @@ def _late_answer(row: Row, through: int) -> int | None:
     if row.kind in ANSWERS:
         return needed
     raise errors.InvalidRequest(
-        f"through={through}: event {row.seq}, {row.kind}, needs event {needed}: compact through "
-        f"{row.seq} or later, or less than {needed}"
+        f"through={through}: event {row.seq} ({row.kind}) depends on event {needed}: compact both, "
+        f"through={row.seq} or later, or neither, through={needed - 1} or earlier"
     )
 
 

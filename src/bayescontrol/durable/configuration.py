@@ -109,7 +109,7 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True):
                     f"prices[{arm!r}]", price, -LARGEST_PRICE, LARGEST_PRICE, 'or "reported"'
                 )
         if self.window is not None:
-            _require_number("window", self.window, 0.0, math.inf, "from 0 up of seconds")
+            _require_number("window", self.window, 0.0, math.inf, "of seconds, 0 or more")
         if (self.window is None) != (self.default is None):
             raise InvalidRequest(
                 f"window={self.window!r}, default={short_repr(self.default)}: give both, the "
@@ -222,8 +222,9 @@ def limited(P: Probabilities, shares: Mapping[Value, tuple[float, float]]) -> di
     least, most = float(low.sum()), float(high.sum())
     if least > 1.0 + _ROUNDING or most < 1.0 - _ROUNDING:
         raise InvalidRequest(
-            f"the shares of the eligible arms {short_repr(list(P))} permit probabilities that sum "
-            f"to {least:.6g} at least and {most:.6g} at most: they must include 1"
+            f"no probabilities of the eligible arms {short_repr(list(P))} are within their shares: "
+            f"the minima sum to {least:.6g} and the maxima to {most:.6g}; change the shares, or "
+            "make more arms eligible"
         )
     q = np.maximum(np.array(list(P.values())), _TINY)
     corners = np.unique(np.concatenate([low / q, high / q]))
@@ -236,6 +237,11 @@ def limited(P: Probabilities, shares: Mapping[Value, tuple[float, float]]) -> di
         c = corners[k - 1] + step * (corners[k] - corners[k - 1])
     p = np.clip(c * q, low, high)
     return dict(zip(P, _with_sum_one(p, low, high).tolist(), strict=True))
+
+
+def require_shares(arms: Sequence[Value], shares: Mapping[Value, tuple[float, float]]) -> None:
+    """Raise `InvalidRequest` if no probabilities of these arms are within the shares."""
+    limited(dict.fromkeys(arms, 1.0 / len(arms)), shares)
 
 
 def _with_sum_one(p: FloatArray, low: FloatArray, high: FloatArray) -> FloatArray:
@@ -291,7 +297,7 @@ class Terms(msgspec.Struct, frozen=True):
     added: tuple[tuple[Value, Value], ...] = ()
     #: The arms that are not active, and their states.
     inactive: Mapping[Value, str] = {}
-    #: By arm: the sum and the number of its reported costs.
+    #: By arm: the sum of its reported costs, and the number of rewards that they belong to.
     costs: Mapping[Value, tuple[float, int]] = {}
 
     def arm_state(self, arm: Value) -> str:
@@ -306,20 +312,29 @@ class Terms(msgspec.Struct, frozen=True):
         """Raise an error if this change of an arm is impossible; `arms` are all arms so far."""
         if change == "added":
             if arm in arms:
-                raise UnknownArm(f"there is an arm {arm!r} already, {self.arm_state(arm)}")
+                raise InvalidRequest(
+                    f"arm {arm!r} exists already and is {self.arm_state(arm)}: choose another name"
+                )
             return
         if arm not in arms:
             raise UnknownArm(f"there is no arm {arm!r}: the agent has {short_repr(list(arms))}")
         state = self.arm_state(arm)
         if state not in _BEFORE[change]:
-            raise InvalidRequest(
-                f"arm {arm!r} is {state}: it cannot be {change}"
-                + ("; a retired arm does not return" if state == _RETIRED else "")
-            )
-        if change != "resumed" and state == _ACTIVE and len(self.active(arms)) == 1:
+            problem = f"already {state}" if state == change else f"{state}: it cannot be {change}"
+            advice = "; a retired arm does not return: add another one" if state == _RETIRED else ""
+            raise InvalidRequest(f"arm {arm!r} is {problem}{advice}")
+        if change == "resumed" or state != _ACTIVE:
+            return
+        others = [a for a in self.active(arms) if a != arm]
+        if not others:
             raise InvalidRequest(
                 f"arm {arm!r} is the only active arm: resume or add another one first"
             )
+        if arm == self.configuration.control:
+            raise InvalidRequest(
+                f"arm {arm!r} is the control arm of the holdout: configure another control first"
+            )
+        require_shares(others, self.configuration.shares)
 
     def changed(self, event: ArmChanged) -> "Terms":
         """Return the terms after an event about an arm."""
@@ -330,10 +345,11 @@ class Terms(msgspec.Struct, frozen=True):
             added = (*added, (event.arm, event.prior))
         return replace(self, inactive=inactive, added=added)
 
-    def with_cost(self, arm: Value, cost: float) -> "Terms":
-        """Return the terms after a cost of an arm was reported."""
+    def with_cost(self, arm: Value, cost: float, o: Value) -> "Terms":
+        """Return the terms after the cost of a decision was reported, with its observation."""
         total, n = self.costs.get(arm, (0.0, 0))
-        return replace(self, costs={**self.costs, arm: (total + cost, n + 1)})
+        rewards = o.n if isinstance(o, Totals) else 1
+        return replace(self, costs={**self.costs, arm: (total + cost, n + rewards)})
 
     # -- one decision ----------------------------------------------------------------------------
 
@@ -367,9 +383,9 @@ class Terms(msgspec.Struct, frozen=True):
                 )
         eligible = tuple(a for a in self.active(arms) if among is None or a in among)
         if not eligible:
-            states = {a: self.arm_state(a) for a in among or ()}
+            states = ", ".join(f"{a!r} is {self.arm_state(a)}" for a in among or ())
             raise InvalidRequest(
-                f"no arm is eligible: among={short_repr(among)}, where {short_repr(states)}"
+                f"no arm is eligible: {states or 'among=[]'}; name an active arm in `among`"
             )
         return Restriction(eligible, prices)
 

@@ -48,6 +48,11 @@ class Answer(NamedTuple):
         """The observation; None if it is withdrawn."""
         return None if isinstance(self.last, events.Withdrawn) else self.last.o
 
+    @property
+    def cost(self) -> float | None:
+        """The reported cost, if there is one."""
+        return None if isinstance(self.last, events.Withdrawn) else self.last.cost
+
 
 @dataclass(frozen=True)
 class Explanation:

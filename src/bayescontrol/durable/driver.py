@@ -28,6 +28,7 @@ from bayescontrol.beliefs.particles import Event
 from bayescontrol.durable.configuration import Restriction
 from bayescontrol.durable.plain import Value, as_plain, short_repr
 from bayescontrol.errors import BadEvidence, BadSituation, IncompatibleState, MissingCapability
+from bayescontrol.lqr.agent import LinearAgent
 from bayescontrol.protocols import (
     AggregatedRewards,
     Choosing,
@@ -154,6 +155,11 @@ class Driver:
         """The belief of the agent; None if it has none."""
         return getattr(self.agent, "belief", None)
 
+    @property
+    def observes_rewards(self) -> bool:
+        """Whether an observation is a reward, or starts with one; those of plants are states."""
+        return not isinstance(self.agent, LinearAgent)
+
     def situation(self, x: Value) -> Any:
         """Return the situation of the next decision: x, or the agent's current one."""
         current = self._start if self.accepts_late_feedback else getattr(self.agent, "x", None)
@@ -230,7 +236,10 @@ class Driver:
         if labels is None and self.accepts_late_feedback:
             labels = self.probabilities(self._start)
         if labels is None:
-            raise MissingCapability(f"{self.agent!r} has no arms to choose from")
+            raise MissingCapability(
+                f"{self.agent!r} has no list of arms: changes of arms, `among`, a holdout, shares "
+                "and prices need a bandit or a class of modes"
+            )
         return tuple(labels)
 
     def add_arm(self, arm: Value, prior: Value) -> None:
@@ -248,6 +257,10 @@ class Driver:
             self._decisions[n] = belief.decision
             if len(self._decisions) > belief.window + 1:
                 del self._decisions[min(self._decisions)]
+
+    def is_too_late(self, n: int) -> bool:
+        """Whether a changing world has moved on since decision n, so that nothing is learned."""
+        return bool(self._decisions) and n not in self._decisions
 
     def probabilities(
         self, x: Value, restriction: Restriction | None = None
@@ -291,11 +304,11 @@ class Driver:
         if type(o) is Totals:
             if not has(self._belief, AggregatedRewards):
                 raise MissingCapability(
-                    f"{self.agent!r} cannot learn from totals: observe each decision by its id"
+                    f"{self.agent!r} cannot learn from totals: observe one reward of each decision"
                 )
             self._belief.observe_totals(x, a, o)
         elif n is not None and self._decisions and self.accepts_late_feedback:
-            if n not in self._decisions:
+            if self.is_too_late(n):
                 raise errors.TooLate(
                     f"the observation of decision {n} comes more than {self.agent.belief.window} "
                     "decisions late, which a changing model does not accept; set its `window`"

@@ -28,6 +28,7 @@ from bayescontrol.durable.configuration import (
     draw_from,
     limited,
     redrawn,
+    require_shares,
 )
 from bayescontrol.durable.decisions import (
     NO_AMENDMENTS,
@@ -167,7 +168,12 @@ class Fold:
             arms = driver.arms()
             c.require_arms(arms)
             active = self.terms.active(arms)
-            limited(dict.fromkeys(active, 1.0 / len(active)), c.shares)
+            require_shares(active, c.shares)
+            if c.control is not None and c.control not in active:
+                raise errors.InvalidRequest(
+                    f"control: arm {c.control!r} is {self.terms.arm_state(c.control)}: choose an "
+                    "active arm"
+                )
         if c.prices:
             driver.require_choosing([*c.prices])
         if c.window is not None:
@@ -177,6 +183,11 @@ class Fold:
                     "window"
                 )
             driver.require_reward(c.default)
+        if c.reward_range is not None and not driver.observes_rewards:
+            raise errors.MissingCapability(
+                "the observations of this agent are states, not rewards: it cannot have a "
+                "reward_range"
+            )
 
     def take_decision(self, event: events.Decided, *, draw: bool, compare: bool = True) -> None:
         """Fold a decision. With `draw`, repeat the draw; with `compare`, require the same action.
@@ -222,13 +233,9 @@ class Fold:
     ) -> None:
         """Fold an observation: learn it, or what replaces it, as that of action a in x."""
         o = final or event
-        try:
-            self.driver.learn(x, a, o.o, event.n)
-        except errors.TooLate:  # a changing world has moved on: a default has no effect
-            if not event.default:
-                raise
+        self.driver.learn(x, a, o.o, event.n)
         if o.cost is not None:
-            self.terms = self.terms.with_cost(a, o.cost)
+            self.terms = self.terms.with_cost(a, o.cost, o.o)
         self.seq, self.due = event.seq, 0
 
     def take_other(self, event: events.AgentEvent, later: Sequence[Step] = ()) -> None:

@@ -27,7 +27,8 @@ from bayescontrol.durable.stores.log import Row, damaged_error
 #: Errors in a request that are found before the agent draws or learns: nothing must be undone.
 _REQUEST_ERRORS: Final = (
     *(errors.BadSituation, errors.ConflictingFeedback, errors.ConflictingKey),
-    *(errors.DamagedLog, errors.FeedbackDue, errors.InvalidRequest, errors.UnknownDecision),
+    *(errors.DamagedLog, errors.FeedbackDue, errors.InvalidRequest, errors.MissingCapability),
+    errors.UnknownDecision,
 )
 #: The place of requests in a turn; all others come last.
 _ORDER: Final[Mapping[type, int]] = {requests.Configure: 0, requests.ChangeArm: 0, Act: 1}
@@ -76,7 +77,7 @@ class Turn:
         #: The events of this turn, and their rows.
         self.events, self.rows = list[events.Event](), list[Row]()
         self._results: list[tuple[Request, Any]] = []
-        self._keys: dict[str, events.Decision | events.Aggregated] = {}
+        self._keys: dict[str, events.Decided | events.Aggregated] = {}
         self._sessions: dict[str, events.Decided] = {}
         #: The amendments of this turn, by the number of the first answer.
         self.amendments: dict[int, events.Amendment] = {}
@@ -149,6 +150,11 @@ class Turn:
 
     def _act(self, request: Act) -> events.Decision:
         """Draw a decision, or return the one with the same key or session."""
+        if request.session is not None and not self._late_feedback:
+            raise errors.MissingCapability(
+                f"session={short_repr(request.session)}: the observations of this agent determine "
+                "its situations, so a session cannot repeat an action: omit `session`"
+            )
         known = self._find_decision(request)
         if known is not None:
             return known
@@ -170,7 +176,7 @@ class Turn:
         fold.take_decision(event, draw=False)
         decision = events.Decision.of(event, probabilities, self._name)
         if request.key is not None:
-            self._keys[request.key] = decision
+            self._keys[request.key] = event
         if request.session is not None:
             self._sessions[request.session] = event
         return decision
@@ -178,35 +184,44 @@ class Turn:
     def _find_decision(self, request: Act) -> events.Decision | None:
         """Return the decision with the key of a request, or else one that its session holds."""
         known = None if request.key is None else self._find_key(request.key)
-        if isinstance(known, events.Aggregated):
-            raise errors.ConflictingKey(
-                f"key {short_repr(request.key)} belongs to the totals of event {known.seq}: use a "
-                "new key"
-            )
+        driver, session, among = self._before.driver, request.session, request.among
         if known is not None:
-            x = self._before.driver.situation(request.x) if self._late_feedback else known.situation
-            if not same_value(known.situation, x):
-                raise errors.ConflictingKey(
-                    f"key {short_repr(request.key)} belongs to decision {known.id} in situation "
-                    f"{short_repr(known.situation)}, not in {short_repr(request.x)}: use a new key"
-                )
-            return known
-        session = request.session
+            return self._same_call(known, request)
         if session is None:
             return None
         held = self._sessions.get(session) or self._decisions.find_session(session)
         if held is None or self.fold.terms.arm_state(held.a) != "active":
             return None
-        if request.among is not None and held.a not in request.among:
+        if among is not None and held.a not in among:
             return None
+        x = driver.situation(request.x)
+        if not same_value(held.x, x):
+            self.fold.driver.probabilities(x)  # raises an error if x is invalid
         return events.Decision.of(held, None, self._name)
 
-    def _find_key(self, key: str) -> events.Decision | events.Aggregated | None:
+    def _same_call(
+        self, known: events.Decided | events.Aggregated, request: Act
+    ) -> events.Decision:
+        """Return the decision with a key; raise `ConflictingKey` if another call had the key."""
+        shown = f"key {short_repr(request.key)} belongs to"
+        if isinstance(known, events.Aggregated):
+            raise errors.ConflictingKey(f"{shown} the totals of event {known.seq}: use a new key")
+        x = self._before.driver.situation(request.x) if self._late_feedback else known.x
+        for what, first, given in (
+            ("in situation", known.x, x),
+            ("of session", known.session, request.session),
+            ("among", known.among, request.among),
+        ):
+            if not same_value(first, given):
+                raise errors.ConflictingKey(
+                    f"{shown} decision {known.seq} {what} {short_repr(first)}, not "
+                    f"{short_repr(given)}: use a new key"
+                )
+        return events.Decision.of(known, None, self._name)
+
+    def _find_key(self, key: str) -> events.Decided | events.Aggregated | None:
         """Return what has this key, in this turn or in the log."""
-        known = self._keys.get(key) or self._decisions.find_key(key)
-        if isinstance(known, events.Decided):
-            return events.Decision.of(known, None, self._name)
-        return known
+        return self._keys.get(key) or self._decisions.find_key(key)
 
     # -- feedback --------------------------------------------------------------------------------
 
@@ -216,11 +231,15 @@ class Turn:
         decision = self._require_decision(request.id)
         answer = self._answers.get(n) or self._decisions.find_answer(n)
         if answer is not None:
-            if same_value(answer.o, o):
+            if same_value(answer.o, o) and answer.cost == request.cost:
                 return False
+            first, second = (
+                short_repr(o) + ("" if cost is None else f" with cost {cost:g}")
+                for o, cost in ((answer.o, answer.cost), (o, request.cost))
+            )
             raise errors.ConflictingFeedback(
-                f"decision {n} already has the observation {short_repr(answer.o)}, which is kept; "
-                f"{short_repr(o)} is rejected; withdraw the first one to replace it"
+                f"decision {n} already has the observation {first}, which is kept; {second} is "
+                "rejected; withdraw the first one to replace it"
             )
         if not self._late_feedback and n != self.fold.due:
             why = f"decision {n} was never observed, but later ones exist"
@@ -248,9 +267,13 @@ class Turn:
         if configuration.window is None or waiting is None:
             return 0
         latest = self._time - configuration.window
-        due = takewhile(lambda item: item[1] <= latest, waiting.items())
+        due, late = takewhile(lambda item: item[1] <= latest, waiting.items()), 0
         for n, _ in list(islice(due, _MAX_DEFAULTS)):
             if n in answered or n in self._answers:
+                continue
+            if self.fold.driver.is_too_late(n):
+                late += 1
+                del waiting[n]
                 continue
             decision, request = self._decisions.get(n), Request()
             self._try(request, self._learn, decision, configuration.default, None, True)
@@ -260,28 +283,40 @@ class Turn:
                     f"decision {n} of {self._name!r} stays open: {request.error}; configure a "
                     "valid default", stacklevel=2,
                 )  # fmt: skip
+        if late:
+            warnings.warn(
+                f"{late} decisions of {self._name!r} get no default: a changing model learns only "
+                "about recent decisions; configure a shorter window, or create the model with a "
+                "larger `window`", stacklevel=2,
+            )  # fmt: skip
         return len(waiting) - sum(n in waiting for n in self._answers)
 
     def _observe_totals(self, request: requests.ObserveTotals) -> bool:
         """Learn totals; return False if they were known already."""
-        known = self._find_key(request.key)
-        if known is not None:
-            if isinstance(known, events.Aggregated) and same_value(
-                [known.x, known.a, known.totals], [request.x, request.a, request.totals]
-            ):
-                return False
-            raise errors.ConflictingKey(
-                f"key {short_repr(request.key)} belongs to {short_repr(known)}: use a new key"
-            )
         if not self._late_feedback:
             raise errors.InvalidRequest(
                 "the observations of this agent determine its situations: totals cannot replace "
                 "them"
             )
+        x, known = self.fold.driver.situation(request.x), self._find_key(request.key)
+        if known is not None:
+            is_totals = isinstance(known, events.Aggregated)
+            if isinstance(known, events.Aggregated) and same_value(
+                [known.x, known.a, known.totals], [x, request.a, request.totals]
+            ):
+                return False
+            what = f"other totals, event {known.seq}" if is_totals else f"decision {known.seq}"
+            raise errors.ConflictingKey(
+                f"key {short_repr(request.key)} belongs to {what}: use a new key"
+            )
         self._let_agent_work()
         self._require_in_range(request.totals, "the mean of")
         event = self._add(
-            events.Aggregated, x=request.x, a=request.a, totals=request.totals, key=request.key
+            events.Aggregated,
+            x=as_stored(x, "the situation"),
+            a=request.a,
+            totals=request.totals,
+            key=request.key,
         )
         self.fold.take_other(event)
         self._keys[request.key] = event

@@ -26,8 +26,15 @@ def test_fields_become_features_and_an_unseen_category_has_none() -> None:
     assert len(schema) == 6
     assert schema.names == ["1", "age", "visits", "plan=free", "plan=pro", "new"]
     assert schema.encode(VISITOR).tolist() == ENCODED
-    assert schema.encode(VISITOR | {"plan": "trial", "more": 1}).tolist() == [1, 1, 3, 0, 0, 1]
+    assert schema.encode(VISITOR | {"plan": "trial"}).tolist() == [1, 1, 3, 0, 0, 1]
     assert schema.encode(VISITOR | {"new": np.False_}).tolist() == [*ENCODED[:-1], 0.0]
+
+
+def test_fields_that_the_features_lack_are_refused() -> None:
+    schema = Schema(FIELDS)
+    with pytest.raises(BadEvidence, match="field 'name', which the features lack"):
+        schema.encode(VISITOR | {"name": "Ann"})
+    assert schema.json_schema()["additionalProperties"] is False
 
 
 def test_a_row_of_a_data_frame_is_a_context() -> None:

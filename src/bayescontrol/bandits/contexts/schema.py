@@ -37,7 +37,7 @@ class Schema:
     ['1', 'age', 'plan=free', 'plan=pro', 'new']
     >>> schema.encode({"age": 55, "plan": "pro", "new": False}).tolist()
     [1.0, 1.0, 0.0, 1.0, 0.0]
-    >>> schema.encode({"age": 40, "plan": "trial", "new": True, "name": "Ann"}).tolist()
+    >>> schema.encode({"age": 40, "plan": "trial", "new": True}).tolist()
     [1.0, 0.0, 0.0, 0.0, 1.0]
     """
 
@@ -58,13 +58,19 @@ class Schema:
     def encode(self, x: Any) -> FloatArray:
         """Return the features of a mapping or a row of a data frame, or raise BadEvidence.
 
-        Fields that the schema does not have are ignored.
+        Fields that the schema does not have are refused, because logs would store them.
         """
         features = [1.0]
         for name, field in self.fields.items():
             if name not in x.keys():  # noqa: SIM118 - `in` a pandas.Series is not documented
                 raise BadEvidence(f"context lacks the field {name!r}: use {', '.join(self.fields)}")
             features += _encoded(name, field, x[name])
+        if len(x) > len(self.fields):
+            other = next(name for name in x.keys() if name not in self.fields)  # noqa: SIM118
+            raise BadEvidence(
+                f"context has the field {other!r}, which the features lack: give only "
+                f"{', '.join(self.fields)}"
+            )
         return np.array(features)
 
     def settings(self) -> dict[str, Any]:
@@ -80,7 +86,10 @@ class Schema:
         ['age', 'plan']
         """
         properties = {name: _json_field(field) for name, field in self.fields.items()}
-        return {"type": "object", "properties": properties, "required": list(properties)}
+        return {
+            "type": "object", "properties": properties, "required": list(properties),
+            "additionalProperties": False,
+        }  # fmt: skip
 
     def __len__(self) -> int:
         """The number of features."""
