@@ -18,7 +18,7 @@ from typing import Any, Final, TypeAlias
 from bayescontrol import errors
 from bayescontrol.durable import events
 from bayescontrol.durable.decisions import Amendments, Answer, Decisions
-from bayescontrol.durable.events import Amendment, Corrected, Observed, Withdrawn
+from bayescontrol.durable.events import Amendment, Configured, Corrected, Observed, Withdrawn
 from bayescontrol.durable.fold import Drawn, Fold
 from bayescontrol.durable.plain import as_stored, same_value, short_repr
 from bayescontrol.durable.requests import (
@@ -262,7 +262,10 @@ class Turn:
     def _record_defaults(self, answered: set[int]) -> int:
         """Record the default for open decisions whose window is over; return how many are open."""
         configuration, waiting = self.fold.terms.configuration, self._decisions.waiting()
-        if configuration.window is None or waiting is None:
+        ended = any(
+            isinstance(e, Configured) and "window" not in e.configuration for e in self.others
+        )
+        if configuration.window is None or waiting is None or ended:
             return 0
         latest = self._time - configuration.window
         due = takewhile(lambda item: item[1] <= latest, waiting.items())
