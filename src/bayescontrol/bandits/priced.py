@@ -153,8 +153,8 @@ class _Densities:
         )
         while d > 0.0:
             limits = self._following(end, -1.0, d) - beyond
-            near = max(d / _RATIO, nearest) if d > nearest else 0.0
-            near = max(near, float(limits.max()))
+            near = max(float(limits.max()), nearest if d > nearest else 0.0)
+            near = max(near, d / _RATIO) if near > 0.0 else 0.0
             if not near < d:
                 raise QuadratureFailed("the posteriors and prices have scales that differ too much")
             panels.append(_Panel(end, -1.0, near, d))
