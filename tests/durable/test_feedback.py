@@ -152,6 +152,15 @@ def test_a_decision_of_the_batch_that_configures_the_window_gets_its_default(clo
         assert agent.explain(batch[0].result).is_default
 
 
+def test_a_configuration_without_a_window_ends_the_wait_also_within_a_batch(clock: Clock) -> None:
+    with open_agent(MEMORY, "shop", SHOP, configuration=WINDOW) as agent:
+        agent.act()
+        clock.now += 61
+        agent.handle([Configure(Configuration()), Configure(WINDOW)])
+        assert agent.settle() == 0
+        assert not any(isinstance(e, Observed) for e in agent.log())
+
+
 def test_without_a_window_nothing_is_recorded_for_missing_feedback(clock: Clock) -> None:
     with open_agent(MEMORY, "shop", SHOP) as agent:
         agent.act()

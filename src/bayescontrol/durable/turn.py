@@ -227,24 +227,15 @@ class Turn:
 
     def _observe(self, request: requests.Observe) -> bool:
         """Learn an observation; return False if it was known already."""
-        n, o = request.n, request.o
+        n = request.n
         decision = self._require_decision(request.id)
         answer = self._answers.get(n) or self._decisions.find_answer(n)
         if answer is not None:
-            if same_value(answer.o, o) and answer.cost == request.cost:
-                return False
-            first, second = (
-                short_repr(o) + ("" if cost is None else f" with cost {cost:g}")
-                for o, cost in ((answer.o, answer.cost), (o, request.cost))
-            )
-            raise errors.ConflictingFeedback(
-                f"decision {n} already has the observation {first}, which is kept; {second} is "
-                "rejected; withdraw the first one to replace it"
-            )
+            return _compare(request, answer)
         if not self._late_feedback and n != self.fold.due:
             why = f"decision {n} was never observed, but later ones exist"
             raise damaged_error(self._name, why)
-        return self._learn(decision, o, request.cost)
+        return self._learn(decision, request.o, request.cost)
 
     def _learn(
         self, decision: events.Decided, o: Value, cost: float | None, default: bool = False
@@ -264,7 +255,11 @@ class Turn:
     def _record_defaults(self, answered: set[int]) -> int:
         """Record the default for open decisions whose window is over; return how many are open."""
         configuration, waiting = self.fold.terms.configuration, self._decisions.waiting()
-        if configuration.window is None or waiting is None:
+        ended = any(
+            isinstance(e, events.Configured) and "window" not in e.configuration
+            for e in self.events
+        )
+        if configuration.window is None or waiting is None or ended:
             return 0
         latest = self._time - configuration.window
         due, late = takewhile(lambda item: item[1] <= latest, waiting.items()), 0
@@ -336,9 +331,12 @@ class Turn:
             )
         answer = self._answers.get(n) or self._decisions.find_answer(n)
         is_withdrawn = answer is not None and answer.is_withdrawn
-        if not withdraws and not is_withdrawn and not (answer is not None and answer.is_default):
-            return None  # `_observe` learns it, or compares it
+        if not withdraws and answer is None:
+            return None  # `_observe` learns it
         self._require_decision(request.id)
+        if isinstance(request, requests.Observe) and answer is not None:
+            if not answer.is_withdrawn and not answer.is_default:
+                return _compare(request, answer)  # before a later request withdraws the answer
         if answer is None:
             raise errors.InvalidRequest(f"decision {n} has no observation to withdraw")
         if withdraws and is_withdrawn:
@@ -426,6 +424,20 @@ _HANDLERS: Final[Mapping[type, Callable[[Turn, Any], Any]]] = {
     requests.ObserveTotals: Turn._observe_totals, requests.ChangeArm: Turn._change_arm,
     requests.Configure: Turn._configure, requests.Refit: Turn._refit,
 }  # fmt: skip
+
+
+def _compare(request: requests.Observe, answer: Answer) -> bool:
+    """Return False if a repeated observation equals the answer; else raise ConflictingFeedback."""
+    if same_value(answer.o, request.o) and answer.cost == request.cost:
+        return False
+    first, second = (
+        short_repr(o) + ("" if cost is None else f" with cost {cost:g}")
+        for o, cost in ((answer.o, answer.cost), (request.o, request.cost))
+    )
+    raise errors.ConflictingFeedback(
+        f"decision {request.n} already has the observation {first}, which is kept; {second} is "
+        "rejected; withdraw the first one to replace it"
+    )
 
 
 def _readable_error(error: Exception, request: Request) -> Exception:
