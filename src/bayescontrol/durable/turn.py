@@ -334,9 +334,12 @@ class Turn:
         if not withdraws and answer is None:
             return None  # `_observe` learns it
         self._require_decision(request.id)
-        if isinstance(request, requests.Observe) and answer is not None:
-            if not answer.is_withdrawn and not answer.is_default:
-                return _compare(request, answer)  # before a later request withdraws the answer
+        if (
+            isinstance(request, requests.Observe)
+            and answer is not None
+            and not (answer.is_withdrawn or answer.is_default)
+        ):
+            return _compare(request, answer)  # before a later request withdraws the answer
         if answer is None:
             raise errors.InvalidRequest(f"decision {n} has no observation to withdraw")
         if withdraws and is_withdrawn:
