@@ -237,12 +237,14 @@ class ServedAgent:
         finally:
             self._replays -= 1
 
-    async def probabilities(self, x: Any) -> Mapping[Any, float] | None:
+    async def probabilities(
+        self, x: Any, among: Sequence[Any] | None = None
+    ) -> Mapping[Any, float] | None:
         """See `DurableAgent.probabilities`."""
 
         def query(agent: DurableAgent) -> Mapping[Any, float] | None:
             try:
-                return agent.probabilities(x)
+                return agent.probabilities(x, among)
             except Exception as error:
                 raise as_refusal(error) from error
 
