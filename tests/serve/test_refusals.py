@@ -118,6 +118,7 @@ REFUSALS: list[tuple[tuple[str, str, Any], dict[str, str], str, str]] = [
     (act("linear", [0.0, 1.0]), KEYED, "conflicting-key", ""),
     (act("linear", [1.0]), {}, "bad-situation", ""),
     (act("linear", "here"), {}, "bad-situation", ""),
+    (act("linear"), {}, "bad-situation", "this agent needs a situation: send `situation`"),
     (("GET", "/linear/probabilities?situation=%5B1%5D", None), {}, "bad-situation", ""),
     (("GET", "/linear/probabilities?situation=%5B1", None), {}, "bad-request", "situation"),
     (("GET", "/shop/probabilities?among=%22red%22", None), {}, "bad-request", "`array`"),
