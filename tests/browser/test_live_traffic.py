@@ -2,12 +2,18 @@
 
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 
 import pytest
 from playwright.sync_api import Page, expect
 from tests.browser.conftest import Open
 from tests.browser.live_stub import facts, figure, marks
+from tests.serve.raw import memory
+
+from bayescontrol import BernoulliBandit
+from bayescontrol.durable import Configuration
+from bayescontrol.serve import Client
 
 
 @pytest.fixture
@@ -56,3 +62,25 @@ def test_the_page_shows_real_traffic_and_the_alarm_of_the_broken_lever(
     expect(figure(page, "Evidence that no mode fits")).to_contain_text("alarm at 6.64 bits")
     expect(figure(page, "Regret")).to_be_hidden()
     assert visited.messages == []
+
+
+def test_paused_arms_prices_and_arms_without_decisions_are_shown(visit: Open) -> None:
+    with memory() as server, Client(server.url) as client:
+        shop = client.create("shop", BernoulliBandit(["red", "blue", "green"]), seed=1)
+        shop.configure(Configuration(prices={"red": 0.25}))
+        for _ in range(2):
+            shop.act(among=["red"])
+        time.sleep(1.0)
+        shop.act(among=["red"])
+        shop.pause_arm("blue")
+        page = visit(server.url).page
+        rows = page.get_by_role("region", name="Arms, modes and actions").locator("tbody tr")
+        shown = [["red", "active", "0.250", "3", "0"], ["blue", "paused", "–", "0", "0"],
+                 ["green", "active", "–", "0", "0"]]  # fmt: skip
+        expect(rows).to_have_count(3)
+        for row, cells in zip(rows.all(), shown, strict=True):
+            for cell, text in zip(row.locator("th, td").all(), cells, strict=False):
+                expect(cell).to_have_text(text)
+        assert rows.nth(1).inner_text().split()[-1] == "0"  # the probability of a paused arm
+        # Nothing was decided in the middle third of the time, so nothing is drawn there.
+        expect(marks(page, "Action shares in the log", "path.area")).to_have_count(2)

@@ -285,6 +285,7 @@ def test_a_store_that_is_missing_damaged_or_in_use_is_reported(
     monkeypatch.setenv("BAYESCONTROL_STORE", "postgre://ann:secret@nowhere.invalid/shop")
     assert "secret" not in run(*command, code=2).output
     secret = tmp_path / "address"
+    secret.touch(0o600)
     secret.write_text("postgresql://ann:secret@nowhere.invalid/shop?connect_timeout=1\n")
     assert "secret" not in run(*command, "--store-file", secret, code=2).output
     monkeypatch.setenv("BAYESCONTROL_STORE", "sqlite:///missing.db")

@@ -10,7 +10,7 @@ from tests.serve.raw import ask, memory
 
 from bayescontrol import BernoulliBandit
 from bayescontrol.serve import Client, Limits
-from bayescontrol.serve.access import InvalidToken, Token, Tokens
+from bayescontrol.serve.access import InvalidToken, PublicFile, Token, Tokens
 from bayescontrol.serve.http_errors import Refused
 from bayescontrol.serve.server import Server
 
@@ -76,7 +76,7 @@ def test_tokens_come_from_a_file_and_from_the_environment(tmp_path: Path) -> Non
         assert tokens.caller(f"Bearer {TOKEN}{end}".encode()) == caller
     assert not Tokens.found(None, {})
     file.chmod(0o644)
-    with pytest.warns(UserWarning, match="other users can read .*: chmod 600"):
+    with pytest.raises(PublicFile, match=r"other users can read .*: run chmod 600"):
         Tokens.found(file, {})
     empty.touch(0o600)
     for unusable in (empty, tmp_path / "missing"):

@@ -109,11 +109,28 @@ def test_no_secret_is_shown() -> None:
     assert shown("--store-file", "address")["store-file"] == ("address", "command line")
 
 
-def test_a_file_with_a_password_that_others_can_read_is_reported() -> None:
-    file = write(f'store = "{STORE}"')
-    Path(file).chmod(0o644)
-    with pytest.warns(UserWarning, match="other users can read bc.toml"):
-        shown("--config", file)
+@pytest.mark.parametrize("option", ["--config", "--store-file"])
+def test_a_file_with_a_password_that_others_can_read_is_refused(option: str) -> None:
+    file = write(f'store = "{STORE}"' if option == "--config" else STORE)
+    Path(file).chmod(0o640)
+    result = CliRunner().invoke(main, ["serve", option, file])
+    assert result.exit_code == 2
+    assert "other users can read bc.toml: run chmod 600" in result.output
+    assert SECRET not in result.output
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("BAYESCONTROL_PROT", "did you mean BAYESCONTROL_PORT?"),
+        ("BAYESCONTROL_PASSWORD_OF_THE_STORE", "unset it"),
+    ],
+)
+def test_an_unknown_variable_is_refused(name: str, hint: str) -> None:
+    result = CliRunner().invoke(serve, ["a:", "--show-config"], env={name: SECRET})
+    assert result.exit_code == 2
+    assert " ".join(result.output.split()).endswith(f"{name} belongs to no option: {hint}")
+    assert SECRET not in result.output
 
 
 @pytest.mark.parametrize(

@@ -48,7 +48,7 @@ def carry_out(agent: Any) -> list[Any]:
     found += [agent.observe_totals("red", totals, key=key) for key in ("monday", "monday", "b")]
     found += [agent.add_arm("new", prior=(8, 2)), agent.pause_arm("red"), agent.resume_arm("red")]
     found += [agent.retire_arm("blue"), agent.arms(), agent.prices(), agent.posterior()]
-    found += [agent.probabilities(), agent.act().holdout]
+    found += [agent.probabilities(), agent.probabilities(among=["red", "new"]), agent.act().holdout]
     return found
 
 

@@ -13,6 +13,7 @@ import os
 import re
 import tomllib
 from collections.abc import Callable, Iterator, Sequence
+from difflib import get_close_matches
 from functools import wraps
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple, TypeAlias, get_args, get_origin
@@ -23,9 +24,10 @@ from click.core import ParameterSource
 
 from bayescontrol.cli.screen import UsageError
 from bayescontrol.durable.stores.log import redacted
-from bayescontrol.serve.access import VARIABLE, warn_if_public
+from bayescontrol.serve.access import VARIABLE, require_private
 
 _Command: TypeAlias = Callable[..., Any]
+_PREFIX: Final = "BAYESCONTROL_"
 #: The sources of a value; the first one that has it counts.
 _SOURCES: Final = {
     ParameterSource.COMMANDLINE: "command line",
@@ -58,7 +60,7 @@ class Option(NamedTuple):
     @property
     def variable(self) -> str:
         """The environment variable."""
-        return f"BAYESCONTROL_{self.parameter.upper()}"
+        return f"{_PREFIX}{self.parameter.upper()}"
 
     def add_to(self, command: _Command, **settings: Any) -> _Command:
         """Add the option to a command; `settings` are those of `click.option`."""
@@ -93,6 +95,7 @@ def configurable(table: Sequence[Option]) -> Callable[[_Command], _Command]:
     def decorate(function: _Command) -> _Command:
         @wraps(function)
         def command(*, show_config: bool, **values: Any) -> None:
+            _require_known_variables(rows)
             if show_config:
                 click.echo("\n".join(_effective(click.get_current_context(), rows)))
             else:
@@ -106,6 +109,18 @@ def configurable(table: Sequence[Option]) -> Callable[[_Command], _Command]:
         return store_options(found)
 
     return decorate
+
+
+def _require_known_variables(rows: Sequence[Option]) -> None:
+    """Raise `UsageError` for a variable that looks like one of an option, but is none."""
+    variables = (VARIABLE, *(row.variable for row in (*rows, _CONFIG)))
+    known = [variable.removeprefix(_PREFIX) for variable in variables]
+    for name, value in os.environ.items():
+        ending = name.removeprefix(_PREFIX)
+        if value and ending != name and ending not in known:
+            similar = get_close_matches(ending, known, 1)
+            hint = f"did you mean {_PREFIX}{similar[0]}?" if similar else "unset it"
+            raise UsageError(f"the variable {name} belongs to no option: {hint}")
 
 
 def _read(file: Path, rows: Sequence[Option]) -> dict[str, Any]:
@@ -123,7 +138,7 @@ def _read(file: Path, rows: Sequence[Option]) -> dict[str, Any]:
         except msgspec.ValidationError as error:  # it does not show the value, maybe a secret
             raise UsageError(f"{file}: the value of {key!r} is invalid: {error}") from None
     if has_password(values.get("store")):
-        warn_if_public(file)
+        require_private(file)
     return {row.parameter: values[row.name] for row in rows if row.name in values}
 
 
@@ -187,9 +202,12 @@ def store_address(store: str | None, file: Path | None) -> str:
         raise UsageError(f"give one of STORE, --store-file and the variable {STORE.variable}")
     if file is not None:
         try:
-            return file.read_text("utf-8", errors="replace").strip()
+            address = file.read_text("utf-8", errors="replace").strip()
         except OSError as error:
             raise UsageError(f"cannot read --store-file {file}: {error.strerror}") from None
+        if has_password(address):
+            require_private(file)
+        return address
     if on_command_line:
         require_no_password(store)
     return store or ""

@@ -25,7 +25,6 @@ import os
 import re
 import stat
 import time
-import warnings
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping, MutableMapping
 from dataclasses import dataclass
@@ -68,6 +67,10 @@ _AGENT: Final = "/v1/agents/{name"
 
 class InvalidToken(BayesControlError, ValueError):
     """A token is too short to be secret, or cannot be sent in a header."""
+
+
+class PublicFile(BayesControlError, ValueError):
+    """Other users of the machine can read a file with secrets."""
 
 
 class PublicBind(BayesControlError, ValueError):
@@ -172,7 +175,7 @@ class Tokens:
         callers, problem = self._callers, ""
         try:
             callers = _by_digest(self._others + _read_tokens(self.file))
-        except (InvalidToken, OSError) as error:
+        except (InvalidToken, PublicFile, OSError) as error:
             problem = str(error)
         if problem not in ("", self._problem):
             _logger.error("the tokens stay as they were: %s", problem)
@@ -211,7 +214,7 @@ def _read_tokens(file: Path) -> list[Token]:
         lines = [line.strip() for line in file.read_text("utf-8").splitlines()]
     except (OSError, UnicodeDecodeError) as error:
         raise InvalidToken(f"cannot read tokens from {file}: {error}") from None
-    warn_if_public(file)
+    require_private(file)
     tokens = []
     for number, line in enumerate(lines, 1):
         words = line.split()
@@ -232,16 +235,16 @@ def _read_tokens(file: Path) -> list[Token]:
     return tokens
 
 
-def warn_if_public(file: Path) -> None:
-    """Warn if other users of the machine can read a file with secrets that belongs to us.
+def require_private(file: Path) -> None:
+    """Raise `PublicFile` if others may read or write a file with secrets that belongs to us.
 
     A file of another owner, such as a secret in a container, cannot be changed by this user.
     """
     if os.name == "posix":
         found = file.stat()
-        is_readable = found.st_mode & (stat.S_IRWXG | stat.S_IRWXO)
-        if is_readable and found.st_uid == os.geteuid():
-            warnings.warn(f"other users can read {file}: chmod 600 {file}", stacklevel=4)
+        is_public = found.st_mode & (stat.S_IRWXG | stat.S_IRWXO)
+        if is_public and found.st_uid == os.geteuid():
+            raise PublicFile(f"other users can read {file}: run chmod 600 {file}")
 
 
 def is_loopback(host: str) -> bool:

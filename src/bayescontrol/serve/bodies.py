@@ -46,10 +46,11 @@ _Id: TypeAlias = Annotated[
 ]
 
 
-#: In JSON 7.0 is the integer 7, but a large integer is not a float.
+#: In JSON 7.0 is the integer 7, but a large integer is not a float. The document rounds the limit
+#: of floats, so it is far below that of integers.
 _Seed: TypeAlias = (
     Annotated[int, Meta(ge=0, le=2**63 - 1)]
-    | Annotated[float, Meta(ge=0, le=2.0**63 - 1024, multiple_of=1)]
+    | Annotated[float, Meta(ge=0, lt=2.0**62, multiple_of=1)]
 )
 
 

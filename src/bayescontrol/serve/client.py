@@ -22,7 +22,7 @@ from contextlib import AbstractContextManager, closing, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeVar
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 import msgspec
 from msgspec.structs import asdict
@@ -410,11 +410,13 @@ class RemoteAgent:
         """Return the current posterior, by arm or mode."""
         return self._get(bodies.Posterior, "/posterior").posterior
 
-    def probabilities(self, x: object = None) -> dict[object, float] | None:
-        """Return P(a | past, x) of every action; None if it cannot be computed exactly."""
-        path = "/probabilities"
-        if x is not None:
-            path += "?situation=" + quote(msgspec.json.encode(as_plain(x, "the situation")))
+    def probabilities(
+        self, x: object = None, among: Sequence[object] | None = None
+    ) -> dict[object, float] | None:
+        """Return P(a | past, x) of every eligible action; None if it is not known exactly."""
+        given = {"situation": as_plain(x, "x"), "among": _plain_arms(among)}
+        query = {name: msgspec.json.encode(v) for name, v in given.items() if v is not None}
+        path = f"/probabilities?{urlencode(query)}"
         return _probabilities(self._get(bodies.Probabilities, path).probabilities)
 
     def explain(self, id: str | Decision) -> JsonObject:
@@ -467,8 +469,12 @@ def _act_entry(
 ) -> bodies.ActEntry:  # fmt: skip
     """Return the body of an act, with a key; raise `InvalidKey` if the key is invalid."""
     sent_key = uuid.uuid4().hex if key is None else _require_key(key)
-    arms = None if among is None else [as_plain(arm, "an eligible arm") for arm in among]
-    return bodies.ActEntry(as_plain(x, "the situation"), arms, session, sent_key)
+    return bodies.ActEntry(as_plain(x, "the situation"), _plain_arms(among), session, sent_key)
+
+
+def _plain_arms(among: Sequence[object] | None) -> list[object] | None:
+    """Return the eligible arms in the notation of the server."""
+    return None if among is None else [as_plain(arm, "an eligible arm") for arm in among]
 
 
 def _observe_entry(id: str | Decision, o: object, cost: float | None = None) -> bodies.ObserveBody:

@@ -129,8 +129,9 @@ ERROR_KINDS: Final[dict[str, ErrorKind]] = {
     "unknown-decision": ErrorKind(404, "No such decision", "Give the id that act returned.",
         errors.UnknownDecision),
     "conflicting-feedback": ErrorKind(409, "The decision already has another observation",
-        "The first observation stands; do not send another.", errors.ConflictingFeedback),
-    "conflicting-key": ErrorKind(409, "The key was used for another situation",
+        "The first observation stands. If it was wrong, withdraw it, then send another.",
+        errors.ConflictingFeedback),
+    "conflicting-key": ErrorKind(409, "The key was used for another request",
         "Use a new Idempotency-Key.", errors.ConflictingKey),
     "feedback-due": ErrorKind(409, "An observation is due first",
         "Observe the decision that the detail names, then act.", errors.FeedbackDue),
@@ -166,6 +167,7 @@ _HTTP_NAMES: Final = {
     r"^x=": "situation=",
     r"^o=": "observation=",
     r"^key=": "Idempotency-Key ",
+    r": call act\(x\)$": ": send `situation`",
 } | {rf"\b{family.__name__}\b": name for name, family in KINDS.items()}
 _VALUE_ERRORS: Final = (TypeError, ValueError, LookupError, ArithmeticError)
 

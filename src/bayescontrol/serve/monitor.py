@@ -401,6 +401,23 @@ def _finite(**numbers: float) -> dict[str, float]:
     return {key: v for key, v in numbers.items() if math.isfinite(v)}
 
 
+def arm_rows(agent: DurableAgent) -> list[JsonObject]:
+    """Return the state and the price of each arm, for at most 200; nothing if it has no arms.
+
+    >>> from bayescontrol import BernoulliBandit
+    >>> from bayescontrol.durable import open_agent
+    >>> with open_agent("sqlite:///:memory:", "shop", BernoulliBandit(["red"])) as shop:
+    ...     arm_rows(shop)
+    [{'name': 'red', 'state': 'active', 'price': None}]
+    """
+    try:
+        states, prices = agent.arms(), agent.prices()
+    except BayesControlError:
+        return []
+    names = islice(distinct_texts(states).items(), _MAX_ROWS)
+    return [{"name": name, "state": states[a], "price": prices.get(a)} for a, name in names]
+
+
 def belief_state(agent: DurableAgent, rule: object) -> JsonObject:
     """Return the belief of an agent as the page shows it, with remarks on what is not shown.
 
@@ -435,6 +452,7 @@ def belief_state(agent: DurableAgent, rule: object) -> JsonObject:
     alarm = getattr(rule, "alarm", None)
     return {
         "modes": rows,
+        "arms": arm_rows(agent),
         "measure": measure and {"name": measure.name, "unit": measure.unit},
         "probabilities": probabilities
         and {text: probabilities[a] for a, text in distinct_texts(probabilities).items()},

@@ -239,12 +239,14 @@ class ServedAgent:
         finally:
             self._replays -= 1
 
-    async def probabilities(self, x: object) -> Mapping[object, float] | None:
+    async def probabilities(
+        self, x: object, among: Sequence[object] | None = None
+    ) -> Mapping[object, float] | None:
         """See `DurableAgent.probabilities`."""
 
         def query(agent: DurableAgent) -> Mapping[object, float] | None:
             try:
-                return agent.probabilities(x)
+                return agent.probabilities(x, among)
             except Exception as error:
                 raise as_refusal(error) from error
 

@@ -47,7 +47,7 @@ from bayescontrol.serve.middleware import Answer, Middleware
 from bayescontrol.serve.monitor import add_file_gauges
 from bayescontrol.serve.routes import PAGES, ROUTES, answer_directly
 from bayescontrol.serve.routes.openapi import DOCS_ROUTES
-from bayescontrol.serve.routes.parameters import StrictRequest, dependencies
+from bayescontrol.serve.routes.parameters import StrictRequest, dependencies, require_known_query
 
 _Scope: TypeAlias = MutableMapping[str, Any]
 _logger = logging.getLogger("bayescontrol.serve")
@@ -109,6 +109,7 @@ def application(
         [*ROUTES, *PAGES, *DOCS_ROUTES],
         dependencies=dependencies(agents),
         request_class=StrictRequest,
+        before_request=require_known_query,
         exception_handlers={HTTPException: handle_error, Exception: handle_error},
         lifespan=[lifespan],
         logging_config=None,

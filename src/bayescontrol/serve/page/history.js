@@ -57,13 +57,11 @@ function shares(log, { names, drawn, remark }) {
     taken[bin].set(names[a], (taken[bin].get(names[a]) ?? 0) + 1);
     totals[bin] += 1;
   });
-  // Skip bins without decisions: the stack continues with the shares of the bin before.
-  const told = totals.flatMap((n, bin) => (n ? [bin] : []));
-  // The first and the last bin extend to the ends of the axis, a single one to both.
-  const kept = told.length > 1 ? told : [told[0], told[0]];
-  const x = kept.map((bin, i) => (i === 0 ? from : i === kept.length - 1 ? to : from + (bin + 0.5) * size));
+  // Steps: a bin has the same shares at both ends, and none without decisions.
+  const ends = totals.flatMap((_, bin) => [bin, bin]);
+  const x = ends.map((bin, i) => from + (bin + (i % 2)) * size);
   const series = drawn.map((name) => ({
-    name, slot: log.names.get(name), y: kept.map((bin) => (taken[bin].get(name) ?? 0) / totals[bin]),
+    name, slot: log.names.get(name), y: ends.map((bin) => (totals[bin] ? (taken[bin].get(name) ?? 0) / totals[bin] : null)),
   }));
   return { kind: "lines", x, ...axis, stacked: true, yLabel: "share of decisions, stacked", bounds: [0, 1], series, remark };
 }

@@ -20,7 +20,7 @@ const live = {
   sharesOfLog: new Figure("Action shares in the log"),
   meansOfLog: new Figure("Means by counts in the log"),
   rate: new Figure("Decisions per second"),
-  numbers: table("Arms, modes and actions", "name", "decisions", "observations", "mean observed", "posterior mean", "95 % interval",
+  numbers: table("Arms, modes and actions", "name", "state", "price", "decisions", "observations", "mean observed", "posterior mean", "95 % interval",
     "weight", "action probability"),
   decisions: table("Last decisions (a sample; press an id to explain it)", "time", "id", "action", "probability"),
 };
@@ -116,15 +116,21 @@ function vectors({ vectors: seen }) {
   return upTo("the last", seen.map(({ time }) => time), "entry of the action (its own unit)", series);
 }
 
+// An arm without decisions has 0 of them, once the log was read; other names may be no actions.
 function numbers(agent, byAction) {
+  const arms = new Map((agent.now.arms ?? []).map((arm) => [arm.name, arm]));
+  const changed = [...arms.values()].some(({ state }) => state !== "active");
   const modes = new Map(agent.now.modes.map((mode) => [String(mode.name), mode]));
   const p = agent.now.probabilities ?? {};
-  const names = [...new Set([...modes.keys(), ...Object.keys(p), ...byAction.keys()])].slice(0, MOST_LISTED);
+  const names = [...new Set([...modes.keys(), ...Object.keys(p), ...byAction.keys(), ...arms.keys()])].slice(0, MOST_LISTED);
   return names.map((name) => {
     const { mean, low, high, weight } = modes.get(name) ?? {};
-    const { decisions, observations, sum } = byAction.get(name) ?? {};
-    return [name, count(decisions), count(observations), short(sum / observations), short(mean), between(low, high),
-      short(weight), short(p[name])];
+    const none = arms.has(name) && byAction.size ? { decisions: 0, observations: 0 } : {};
+    const { decisions, observations, sum } = byAction.get(name) ?? none;
+    const { state, price } = arms.get(name) ?? {};
+    const never = arms.has(name) && agent.now.probabilities ? 0 : null;
+    return [name, changed ? state ?? "–" : "–", short(price), count(decisions), count(observations), short(sum / observations),
+      short(mean), between(low, high), short(weight), short(p[name] ?? never)];
   });
 }
 

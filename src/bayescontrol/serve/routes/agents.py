@@ -1,8 +1,7 @@
 """Routes that create, list and describe agents."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
-import msgspec
 from litestar import Response, get, post
 from litestar.datastructures import ResponseHeader
 from litestar.openapi.datastructures import ResponseSpec
@@ -11,22 +10,23 @@ from litestar.params import JSONBody, QueryParameter
 from bayescontrol.durable.agent import DurableAgent
 from bayescontrol.durable.plain import as_plain
 from bayescontrol.serve import bodies
-from bayescontrol.serve.http_errors import Refused
 from bayescontrol.serve.monitor import decisions_and_answers
 from bayescontrol.serve.request_queue import ServedAgent
-from bayescontrol.serve.routes.decisions import situation_of
+from bayescontrol.serve.routes.decisions import arms_of, situation_of
 from bayescontrol.serve.routes.parameters import (
     AGENT,
     QUERIES,
     READS,
+    SERVER,
     Agent,
     Agents,
     Limit,
     errors,
+    from_query,
 )
 
 
-@get("/v1/agents", operation_id="list", responses=errors(400))
+@get("/v1/agents", operation_id="list", responses=SERVER)
 async def list_(
     agents: Agents,
     limit: Limit = 1000,
@@ -41,7 +41,7 @@ async def list_(
 
 @post(
     "/v1/agents",
-    responses=errors(400, 409, 413, 415, 422, 507)
+    responses=errors(409, 413, 415, 422, 507)
     | {200: ResponseSpec(bodies.AgentInfo, generate_examples=False, description="It existed.")},
     response_headers=[ResponseHeader("Location", documentation_only=True)],
 )
@@ -85,11 +85,11 @@ async def posterior(agent: Agent) -> bodies.Posterior:
 async def probabilities(
     agent: Agent,
     situation: Annotated[str | None, QueryParameter(description="As JSON.", examples=[])] = None,
+    among: Annotated[
+        str | None, QueryParameter(description="The eligible arms, a list as JSON.", examples=[])
+    ] = None,
 ) -> bodies.Probabilities:
-    """P(a | past) of every action, if the agent acted now."""
-    try:
-        plain = None if situation is None else msgspec.json.decode(situation)
-    except (msgspec.DecodeError, UnicodeEncodeError) as error:
-        raise Refused("bad-request", f"situation is not JSON: {error}") from None
-    found = await agent.probabilities(await situation_of(agent, plain))
+    """P(a | past) of every eligible action, if the agent acted now."""
+    x = await situation_of(agent, from_query(situation, "situation"))
+    found = await agent.probabilities(x, arms_of(from_query(among, "among", list[Any])))
     return bodies.Probabilities(None if found is None else bodies.probability_list(found))

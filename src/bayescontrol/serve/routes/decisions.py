@@ -33,7 +33,7 @@ async def act(
     """Draw the next action. The decision is on disk before the answer is sent."""
     data = data or bodies.ActBody()
     x = None if data.situation is None else await situation_of(agent, data.situation)
-    decision = await agent.act(x, key, _among(data), data.session)
+    decision = await agent.act(x, key, arms_of(data.among), data.session)
     return bodies.DecisionInfo.of(decision, agent.tag, agent.schema, bodies.SharedLists())
 
 
@@ -44,11 +44,11 @@ async def observe(agent: Agent, data: JSONBody[bodies.ObserveBody]) -> bodies.Le
     return bodies.Learned(await agent.observe(data.id, o, data.cost))
 
 
-def _among(data: bodies.ActBody) -> list[object] | None:
+def arms_of(among: list[object] | None) -> list[object] | None:
     """Decode the eligible arms."""
-    if data.among is None:
+    if among is None:
         return None
-    return [values.value_of(arm, "an eligible arm", InvalidRequest) for arm in data.among]
+    return [values.value_of(arm, "an eligible arm", InvalidRequest) for arm in among]
 
 
 async def situation_of(agent: ServedAgent, plain: object) -> object:
@@ -91,7 +91,7 @@ async def act_batch(
 
     def request_of(entry: bodies.ActEntry) -> Request:
         x = values.situation_of(entry.situation, agent.schema)
-        return Act(x, entry.key, _among(entry), entry.session)
+        return Act(x, entry.key, arms_of(entry.among), entry.session)
 
     def result_of(d: Decision) -> bodies.ActResult:
         return bodies.ActResult(bodies.DecisionInfo.of(d, agent.tag, agent.schema, listed))

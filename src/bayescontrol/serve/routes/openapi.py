@@ -40,6 +40,11 @@ _ABOUT: Final = (
 )
 #: The media types of the answers that are text.
 _TEXT: Final = {"log": bodies.LINES, "metrics": "text/plain", "decisions_csv": "text/csv"}
+#: The query parameters that are JSON, and their schemas.
+_JSON_PARAMETERS: Final[Mapping[str, dict[str, Any]]] = {
+    "situation": {},
+    "among": {"type": "array"},
+}
 _SETTINGS: Final = (
     "These models can be created by name. Settings that are not marked as required are optional. "
     "The examples below create one agent of each. Every model has the settings:"
@@ -115,7 +120,7 @@ def with_situations(document: JsonObject, agents: Mapping[str, ServedAgent]) -> 
 def _complete(operation: JsonObject) -> None:
     """Correct and complete what Litestar has derived for an operation, in place.
 
-    Optional parameters are never null, a situation is JSON, and each model has an example.
+    Optional parameters are never null, some are JSON, and each model has an example.
     """
     operation.pop("deprecated", None)
     for parameter in operation.get("parameters", ()):
@@ -123,9 +128,10 @@ def _complete(operation: JsonObject) -> None:
         if "oneOf" in schema:  # a parameter that may be absent is never null
             inner = next(kind for kind in schema.pop("oneOf") if kind["type"] != "null")
             parameter["schema"] = schema = inner | schema
-        if parameter["name"] == "situation":
+        if parameter["name"] in _JSON_PARAMETERS:
             del parameter["schema"]
-            parameter["content"] = {"application/json": {"schema": {}}}
+            content = {"schema": _JSON_PARAMETERS[parameter["name"]]}
+            parameter["content"] = {"application/json": content}
     id_ = operation["operationId"]
     if id_ == "create":
         models = "\n\n".join(_model_text(family.model_kind) for family in KINDS.values())

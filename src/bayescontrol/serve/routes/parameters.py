@@ -44,6 +44,28 @@ def dependencies(agents: object) -> dict[str, Provide]:
     return {"agents": Provide(lambda: agents, sync_to_thread=False), "agent": Provide(_agent_of)}
 
 
+async def require_known_query(request: Request[Any, Any, Any]) -> None:
+    """Raise `Refused` for a query parameter that the route does not have."""
+    parameters = request.route_handler.parsed_fn_signature.parameters
+    known = [n for n, p in parameters.items() if isinstance(p.kwarg_definition, QueryParameter)]
+    for name in request.query_params:
+        if name not in known:
+            why = f"unknown query parameter {name[:80]!r}: this path has "
+            raise Refused("bad-request", why + (", ".join(known) or "none"))
+
+
+def from_query(text: str | None, what: str, kind: Any = Any) -> Any:
+    """Decode a query parameter that is JSON; None without it.
+
+    >>> from_query('["red"]', "among", list[Any]), from_query(None, "situation")
+    (['red'], None)
+    """
+    try:
+        return None if text is None else decoder(kind).decode(text)
+    except (msgspec.DecodeError, UnicodeEncodeError) as error:
+        raise Refused("bad-request", f"the query parameter {what!r} is invalid: {error}") from None
+
+
 # -- bodies ----------------------------------------------------------------------------------------
 
 
@@ -83,7 +105,7 @@ def decode(body: bytes, decoder: msgspec.json.Decoder[Any]) -> Any:
 def errors(*statuses: int) -> dict[int, ResponseSpec]:
     """Describe the errors of a route: those that every route may have, and these statuses."""
     described = dict[int, ResponseSpec]()
-    for status in (401, 403, 405, 408, 414, 421, 429, 431, 500, 503, *statuses):
+    for status in (400, 401, 403, 405, 408, 414, 421, 429, 431, 500, 503, *statuses):
         kinds = [(name, kind) for name, kind in ERROR_KINDS.items() if kind.status == status]
         text = "\n".join(f"- `{name}`: {kind.title}. {kind.next}" for name, kind in kinds)
         described[status] = ResponseSpec(
@@ -94,6 +116,6 @@ def errors(*statuses: int) -> dict[int, ResponseSpec]:
 
 # The errors of routes that need no agent, that read an agent, also with a query, or that write.
 SERVER: Final = errors()
-READS: Final = errors(400, 404, 409)
-QUERIES: Final = errors(400, 404, 409, 422)
-WRITES: Final = errors(400, 404, 409, 413, 415, 422, 507)
+READS: Final = errors(404, 409)
+QUERIES: Final = errors(404, 409, 422)
+WRITES: Final = errors(404, 409, 413, 415, 422, 507)
