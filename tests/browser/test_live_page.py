@@ -56,7 +56,7 @@ def test_every_figure_shows_the_numbers_that_were_sent(visit: Open, stub: Stub) 
         "decisions per second": "40.5", "surprise (bits)": "1.00", "regret (reward)": "10.0",
     }  # fmt: skip
     assert [row[0] for row in rows(page, ARMS)] == ["red", "blue", "green"]
-    assert rows(page, ARMS)[0] == ["red", *"–––", "0.318", "0.278 to 0.358", "–", "0.460"]
+    assert rows(page, ARMS)[0] == ["red", *"–––", "0.318", "0.278 to 0.358", "–", "0.460", *"––"]
     latest = rows(page, LATEST)
     assert latest[0][1:] == ["8", "red", "0.750"]
     assert [row[1] for row in latest] == [str(i) for i in range(8, 0, -1)]

@@ -1,5 +1,6 @@
 """The live page with a real server and real traffic: two agents, one of which breaks."""
 
+import re
 import subprocess
 import sys
 import time
@@ -74,13 +75,8 @@ def test_paused_arms_prices_and_arms_without_decisions_are_shown(visit: Open) ->
         shop.act(among=["red"])
         shop.pause_arm("blue")
         page = visit(server.url).page
-        rows = page.get_by_role("region", name="Arms, modes and actions").locator("tbody tr")
-        shown = [["red", "active", "0.250", "3", "0"], ["blue", "paused", "–", "0", "0"],
-                 ["green", "active", "–", "0", "0"]]  # fmt: skip
-        expect(rows).to_have_count(3)
-        for row, cells in zip(rows.all(), shown, strict=True):
-            for cell, text in zip(row.locator("th, td").all(), cells, strict=False):
-                expect(cell).to_have_text(text)
-        assert rows.nth(1).inner_text().split()[-1] == "0"  # the probability of a paused arm
+        shown = page.get_by_role("region", name="Arms, modes and actions").locator("tbody tr")
+        ends = [r"red 3 0 .* active 0\.250", r"blue 0 0 .* 0 paused –", r"green 0 0 .* active –"]
+        expect(shown).to_have_text([re.compile(end.replace(" ", r"\s*")) for end in ends])
         # Nothing was decided in the middle third of the time, so nothing is drawn there.
         expect(marks(page, "Action shares in the log", "path.area")).to_have_count(2)

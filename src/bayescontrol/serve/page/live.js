@@ -20,8 +20,8 @@ const live = {
   sharesOfLog: new Figure("Action shares in the log"),
   meansOfLog: new Figure("Means by counts in the log"),
   rate: new Figure("Decisions per second"),
-  numbers: table("Arms, modes and actions", "name", "state", "price", "decisions", "observations", "mean observed", "posterior mean", "95 % interval",
-    "weight", "action probability"),
+  numbers: table("Arms, modes and actions", "name", "decisions", "observations", "mean observed", "posterior mean", "95 % interval",
+    "weight", "action probability", "state", "price"),
   decisions: table("Last decisions (a sample; press an id to explain it)", "time", "id", "action", "probability"),
 };
 $("agent").append(live.name, live.model, live.remarks, live.facts,
@@ -129,8 +129,8 @@ function numbers(agent, byAction) {
     const { decisions, observations, sum } = byAction.get(name) ?? none;
     const { state, price } = arms.get(name) ?? {};
     const never = arms.has(name) && agent.now.probabilities ? 0 : null;
-    return [name, changed ? state ?? "–" : "–", short(price), count(decisions), count(observations), short(sum / observations),
-      short(mean), between(low, high), short(weight), short(p[name] ?? never)];
+    return [name, count(decisions), count(observations), short(sum / observations), short(mean), between(low, high),
+      short(weight), short(p[name] ?? never), changed ? state ?? "–" : "–", short(price)];
   });
 }
 
