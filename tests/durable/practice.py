@@ -81,7 +81,7 @@ class Practice:
     def _change_arms(self, before: float, after: float) -> None:
         for when, change, arm in (
             (0.2, self.agent.pause_arm, "green"), (0.4, self.agent.resume_arm, "green"),
-            (0.5, self.agent.add_arm, LATER), (0.8, self.agent.retire_arm, "plain"),
+            (0.5, self.agent.add_arm, LATER), (0.8, self.agent.retire_arm, "blue"),
         ):  # fmt: skip
             if before <= when < after:
                 change(arm)
