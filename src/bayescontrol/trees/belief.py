@@ -121,7 +121,7 @@ class ContextTreeBelief(Saved):
     >>> belief
     ContextTreeBelief(2 actions, 1 field, depth 4 after 20 steps: 13 nodes)
     >>> {o: round(p, 3) for o, p in belief.predictive(None, "go").items()}
-    {(0.0,): 0.953, (1.0,): 0.047}
+    {(0.0,): 0.95, (1.0,): 0.05}
     """
 
     format_name: ClassVar[str] = "ContextTreeBelief"
@@ -132,7 +132,7 @@ class ContextTreeBelief(Saved):
         Fixed("settings", lambda belief: belief.settings()),
         Number("steps", least=0),
         Number("log_evidence"),
-        Number("cut_draws", least=0),
+        Number("drawn/cut", "cut_draws", least=0),
         Array("symbols", lambda belief: belief._symbols[: belief._end], shape=(None,)),
         Array("child", lambda belief: belief._used_nodes().child, shape=(None,)),
         Array("visit", lambda belief: belief._used_nodes().visit, shape=(None,)),
@@ -141,6 +141,7 @@ class ContextTreeBelief(Saved):
         Number("full", lambda belief: int(belief.is_full), least=0),
         Array("drawn", lambda belief: belief._saved_trees(), shape=(None,)),
         Copied("_symbols"),
+        Copied("_path"),
         Copied("_nodes", nested=True),
     )
 
@@ -194,36 +195,37 @@ class ContextTreeBelief(Saved):
         """Whether the memory is full: then the trees do not grow any more."""
         return bool(self._nodes.memory[kernels.trees.FULL])
 
-    def _reserve(self) -> None:
-        """Make room for another cycle and the nodes that it can add."""
-        cycle, size = self.layout.size.size, self._nodes.child.size
-        if self.nodes + self._new_nodes > size < self.max_nodes and not self.is_full:
-            used, self._nodes = self._nodes, self._new_pool(min(2 * size, self.max_nodes))
-            for name, array in used._asdict().items():
-                getattr(self._nodes, name)[: len(array)] = array
-        if self._end + cycle > self._symbols.size:
-            if self.is_full:  # visits are not needed any more, only the latest context
-                self._symbols[: self.depth] = self._symbols[self._end - self.depth : self._end]
-                self._end = self.depth
-            else:
-                self._symbols = np.concatenate([self._symbols, np.zeros_like(self._symbols)])
+    def _reserve_nodes(self) -> None:
+        """Make room for all nodes that the next cycle can add."""
+        needed, size = self.nodes + self._new_nodes, self._nodes.child.size
+        if needed > size < self.max_nodes and not self.is_full:
+            larger = self._new_pool(min(max(2 * size, needed), self.max_nodes))
+            for column, full_column in zip(larger, self._nodes, strict=True):
+                column[: len(full_column)] = full_column
+            self._nodes = larger
 
     def _write(self, cycle: IntArray) -> None:
         """Write a cycle after the history, for a kernel; the history does not change."""
-        self._symbols[self._end : self._end + cycle.size] = cycle
+        end = self._end + cycle.size
+        if end > self._symbols.size and self.is_full:  # only the latest context is needed any more
+            self._symbols[: self.depth] = self._symbols[self._end - self.depth : self._end]
+            self._end, end = self.depth, self.depth + cycle.size
+        elif end > self._symbols.size:
+            self._symbols = np.concatenate([self._symbols, np.zeros_like(self._symbols)])
+        self._symbols[end - cycle.size : end] = cycle
 
     # -- belief ------------------------------------------------------------------------------------
 
     def observe(self, x: Any, a: Any, o: Any) -> None:
         """Learn o = (reward, field, …) after the action. An error changes nothing."""
         cycle = self._read(x, a, o)
+        self._reserve_nodes()
         self._write(cycle)
         self.log_evidence += kernels.trees.learn(
             self.layout, self._nodes, self._symbols, self._end, self._path
         )
         self._end += cycle.size
         self.steps += 1
-        self._reserve()
 
     def _read(self, x: Any, a: Any, o: Any) -> IntArray:
         """Return the symbols of a step; raise an error if it is invalid."""
