@@ -68,6 +68,20 @@ def doubling(held: Held[Any], rng: Stream) -> bool:
     return held.age >= max(1, held.drawn_at)
 
 
+def growing(held: Held[Any], rng: Stream) -> bool:
+    """Draw at t = 0, 1, 3, 6, 10, …: hold each mode one step longer than the last.
+
+    There are about √(2t) draws until t, so that errors of long and of short episodes balance.
+
+    >>> growing(Held(t=5, age=2, x=None, drawn_in=None), rng=None)
+    False
+    >>> growing(Held(t=6, age=3, x=None, drawn_in=None), rng=None)
+    True
+    """
+    # Draw k is at k (k - 1) / 2, and its mode is held for k steps.
+    return (2 * held.age - 1) ** 2 >= 1 + 8 * held.drawn_at
+
+
 @dataclass(frozen=True)
 class Every:
     """Draw at t = 0, k, 2k, …

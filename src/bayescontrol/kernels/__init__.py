@@ -17,7 +17,7 @@ if TYPE_CHECKING:
         arms, average_reward, bandit_plan, beta_distribution, changes, counts, divergence,
         elementary, families, finite, gibbs, gibbs_learned, gittins, kalman, learned, lqr, mdp,
         parametric, particles, policies, posteriors, quadrature, random, regression, restarts,
-        riccati, scales, screening, seed_sequence, tabular, td,
+        riccati, scales, screening, seed_sequence, tabular, td, tree_plan, trees,
     )  # fmt: skip
 else:
 

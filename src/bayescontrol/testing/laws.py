@@ -101,6 +101,11 @@ def _conditioned(belief: Any, history: Sequence[Event]) -> Any:
     return belief
 
 
+def _posterior(belief: Any) -> Any:
+    """Return the posterior as a list for messages, or the belief itself if it has none."""
+    return belief.posterior().tolist() if hasattr(belief, "posterior") else belief
+
+
 def check_deterministic(make: Make, history: Sequence[Event], *, seed: SeedLike = 0) -> None:
     """Law 1: the same history gives the same belief, bit for bit; drawing does not change it.
 
@@ -120,8 +125,8 @@ def check_deterministic(make: Make, history: Sequence[Event], *, seed: SeedLike 
         require(
             same_bits(evidence(first), evidence(second)),
             f"the same history gave different beliefs from step {t + 1} on, observation {o!r} "
-            f"after action {a!r}: {first.posterior().tolist()} and {second.posterior().tolist()}; "
-            "observe must not be random",
+            f"after action {a!r}: {_posterior(first)} and {_posterior(second)}; observe must not be "
+            "random",
         )
 
 

@@ -1,0 +1,104 @@
+"""The symbols of a cycle: an action, then the fields of a percept.
+
+    cycle        a_t, k_1, …, k_F         a number for each symbol
+    observation  o = (r, field, …)        the reward first, then the other fields in their order
+
+The reward is the last field of the cycle, so that it is predicted given the others. A field with
+one symbol carries no information and is left out of the cycle.
+"""
+
+from collections.abc import Hashable, Mapping, Sequence
+from itertools import product
+from math import isfinite, log
+from numbers import Real
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from bayescontrol import kernels
+from bayescontrol._arrays import IntArray
+from bayescontrol._support.names import Names
+from bayescontrol.errors import BadEvidence, InvalidTable
+
+#: The fields of a percept and their symbols, or the number of symbols; the last is the reward.
+Percepts: TypeAlias = Mapping[str, int | Sequence[Hashable]]
+#: Symbols are stored as bytes.
+MOST_SYMBOLS = 256
+
+
+class Alphabet:
+    """The actions and the fields of a percept, by name and by number.
+
+    >>> alphabet = Alphabet(2, {"sound": ["left", "right"], "reward": [0, 1]})
+    >>> alphabet.cycle(1, (0, "right")).tolist(), alphabet.observation([1, 0])
+    ([1, 1, 0], (0.0, 'right'))
+    """
+
+    def __init__(self, actions: int | Sequence[Hashable], percepts: Percepts) -> None:
+        self.actions = Names("action", actions)
+        if not isinstance(percepts, Mapping) or [*percepts][-1:] != ["reward"]:
+            raise InvalidTable(
+                f"percepts={percepts!r}: expected a dict of fields and their symbols, the last of "
+                'which is called "reward"'
+            )
+        self.fields = {str(name): Names("symbol", symbols) for name, symbols in percepts.items()}
+        rewards = self.fields["reward"]
+        for r in rewards:
+            if isinstance(r, bool) or not isinstance(r, Real) or not isfinite(r):
+                raise InvalidTable(f"reward {r!r}: expected a finite number")
+        if len(rewards) < 2:
+            raise InvalidTable(f"the only reward is {rewards[0]!r}: give at least two values")
+        for name, names in (("actions", self.actions), *self.fields.items()):
+            if len(names) > MOST_SYMBOLS:
+                raise InvalidTable(
+                    f"{name!r} has {len(names)} symbols: at most {MOST_SYMBOLS} are possible, "
+                    "split it into several fields"
+                )
+        self.rewards = np.array([float(r) for r in rewards])
+        self.fields["reward"] = Names("symbol", self.rewards.tolist())
+        #: The fields that are in the cycle.
+        self.informative = {name: ks for name, ks in self.fields.items() if len(ks) > 1}
+
+    def layout(self, depth: int) -> "kernels.trees.Layout":
+        """Return the slots of a cycle for the kernels."""
+        sizes = [len(self.actions), *map(len, self.informative.values())]
+        odds = [log(2 ** (m - 1) - 1) if m > 1 else -np.inf for m in sizes]
+        return kernels.trees.Layout(np.array(sizes), np.array(odds), depth)
+
+    def cycle(self, a: Any, o: Any) -> IntArray:
+        """Return the symbols of an action and an observation; raise an error if one is invalid."""
+        action = self.actions.place(a)
+        try:
+            r, *others = o
+        except (TypeError, ValueError):
+            others = []
+            r = None
+        if len(others) != len(self.fields) - 1 or r is None:
+            shown = ", ".join(["reward", *[name for name in self.fields if name != "reward"]])
+            raise BadEvidence(f"observation {o!r} after action {a!r}: expected ({shown})")
+        symbols = [action]
+        for (name, names), value in zip(self.fields.items(), [*others, r], strict=True):
+            try:
+                place = names.place(value)
+            except BadEvidence as error:
+                raise BadEvidence(f"{name} of {o!r} after action {a!r}: {error}") from None
+            if name in self.informative:
+                symbols.append(place)
+        return np.array(symbols)
+
+    def observation(self, symbols: Sequence[int]) -> tuple[Any, ...]:
+        """Return the observation with these symbols of the informative fields."""
+        places = dict(zip(self.informative, symbols, strict=True))
+        *others, r = (names[places.get(name, 0)] for name, names in self.fields.items())
+        return (r, *others)
+
+    def percepts(self) -> list[tuple[int, ...]]:
+        """Return the symbols of all percepts."""
+        return list(product(*(range(len(names)) for names in self.informative.values())))
+
+    def settings(self) -> dict[str, Any]:
+        """Return the actions and the fields as plain values."""
+        return {
+            "actions": list(self.actions),
+            "percepts": {name: list(names) for name, names in self.fields.items()},
+        }

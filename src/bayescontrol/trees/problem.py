@@ -1,0 +1,79 @@
+"""An unknown world with hidden state: the class of all context trees up to a depth.
+
+The trees of all fields predict o_t from the latest symbols of the history. The class contains every
+world whose next percept depends on the last few cycles, and its posterior is exact. The prior
+favours small trees: a node with m branches is a leaf with probability 1 - 2^-(m-1).
+"""
+
+from collections.abc import Hashable, Sequence
+from typing import Any
+
+from bayescontrol._arrays import as_integer
+from bayescontrol.errors import InvalidTable
+from bayescontrol.rule import ControlRule
+from bayescontrol.schedules import Schedule, growing
+from bayescontrol.trees.alphabet import Alphabet, Percepts
+from bayescontrol.trees.belief import ContextTreeBelief, DrawnTrees
+
+
+class ContextTrees:
+    """Worlds whose percepts depend on a part of the history that context trees can learn.
+
+    `actions` are names or their number. `percepts` maps each field of an observation to its
+    symbols, given by names or by their number; the last field is "reward", with the possible
+    rewards. An observation is a tuple of the reward and the other fields in their order.
+
+    Each field has a tree, which predicts it from the latest `depth` symbols: the earlier fields of
+    the same percept, the action, the previous percept with its reward first, the action before it,
+    and so on. Before the first step all symbols are the first of their field.
+
+    The trees have at most `max_nodes` nodes. If the memory is full, the trees stop growing and the
+    belief stays exact for trees of this shape. Trees that are drawn and have more than `max_states`
+    states are cut to the longest contexts with which they have not; their leaves are drawn anew.
+
+    >>> problem = ContextTrees(["listen", "left", "right"],
+    ...     {"sound": ["none", "left", "right"], "reward": [-100, -1, 10]}, depth=9)
+    >>> problem
+    ContextTrees(3 actions, sound: 3, reward: 3, depth 9)
+    >>> agent = problem.agent()
+    >>> agent.observe("listen", (-1, "left"))
+    >>> agent.belief.log_evidence == -2 * log(3)
+    True
+    """
+
+    def __init__(
+        self,
+        actions: int | Sequence[Hashable],
+        percepts: Percepts,
+        *,
+        depth: int = 12,
+        max_nodes: int = 1_000_000,
+        max_states: int = 500,
+    ) -> None:
+        self.alphabet = Alphabet(actions, percepts)
+        self.depth = as_integer("depth", depth, 1, InvalidTable, end=1001)
+        least = len(self.alphabet.informative)
+        self.max_nodes = as_integer("max_nodes", max_nodes, least, InvalidTable, end=2**31)
+        self.max_states = as_integer("max_states", max_states, 1, InvalidTable, end=10_001)
+
+    def settings(self) -> dict[str, Any]:
+        """Return all constructor arguments as plain values."""
+        return self.belief().settings()
+
+    def belief(self) -> ContextTreeBelief:
+        """Return the prior belief, with an empty history."""
+        return ContextTreeBelief(self.alphabet, self.depth, self.max_nodes, self.max_states)
+
+    def agent(
+        self, *, schedule: Schedule = growing
+    ) -> ControlRule[DrawnTrees, None, Any, tuple[Any, ...]]:
+        """Return the control rule over trees, which holds drawn trees until the schedule ends.
+
+        A draw takes much longer than a step, because it plans. By default each mode is held one
+        step longer than the last, so that there are about √(2t) draws until t.
+        """
+        return ControlRule(self.belief(), schedule=schedule)
+
+    def __repr__(self) -> str:
+        fields = ", ".join(f"{name}: {len(ks)}" for name, ks in self.alphabet.fields.items())
+        return f"ContextTrees({len(self.alphabet.actions)} actions, {fields}, depth {self.depth})"
