@@ -1,4 +1,4 @@
-"""The names of arms, states and actions: name ↔ number.
+"""The names of arms, states, actions and observations: name ↔ number.
 
     place(name) = i        names[i] = name
 
@@ -14,10 +14,16 @@ import numpy as np
 
 from bayescontrol._arrays import AnyArray, FloatArray, IntArray
 from bayescontrol._support.columns import select
-from bayescontrol.errors import InvalidTable, UnknownAction, UnknownArm, UnknownState
+from bayescontrol.errors import (
+    BadEvidence,
+    InvalidTable,
+    UnknownAction,
+    UnknownArm,
+    UnknownState,
+)
 
 #: What the names belong to.
-What: TypeAlias = Literal["arm", "state", "action"]
+What: TypeAlias = Literal["arm", "state", "action", "observation"]
 #: Larger prices would outweigh the draws that stand for means of which nothing is known.
 LARGEST_PRICE: Final = 1e150
 #: The names of the eligible arms; None: all active ones. Prices by arm, 0 for an arm without one.
@@ -28,11 +34,12 @@ _ERRORS: dict[What, tuple[type[Exception], type[Exception]]] = {
     "arm": (UnknownArm, UnknownArm),
     "state": (InvalidTable, UnknownState),
     "action": (InvalidTable, UnknownAction),
+    "observation": (InvalidTable, BadEvidence),
 }
 
 
 class Names(tuple[Any, ...]):
-    """n different names, in order, of arms, states or actions; `what` says which.
+    """n different names, in order; `what` says what they belong to.
 
     >>> names = Names("action", ["left", "right"])
     >>> names.place("right"), names[0]
@@ -79,7 +86,7 @@ class Names(tuple[Any, ...]):
     def place(self, name: object) -> int:
         """Return the number of this name.
 
-        An unknown name raises `UnknownArm`, `UnknownState` or `UnknownAction`.
+        An unknown name raises `UnknownArm`, `UnknownState`, `UnknownAction` or `BadEvidence`.
         """
         try:
             return self._places[name]
