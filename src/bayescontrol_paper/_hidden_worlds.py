@@ -195,5 +195,5 @@ WORLDS: Final[Mapping[str, HiddenWorld]] = {
 
 def fields(pomdp: Any) -> dict[str, list[Any]]:
     """Return the fields of the percepts of a world: its observations and its rewards."""
-    rewards: FloatArray = np.unique(pomdp.reward)
+    rewards: FloatArray = np.unique(pomdp.rewards)
     return {"observation": list(pomdp.observations), "reward": rewards.tolist()}

@@ -1,4 +1,4 @@
-"""The names of arms, states, actions and symbols: name ↔ number.
+"""The names of arms, states, actions, observations and symbols: name ↔ number.
 
     place(name) = i        names[i] = name
 
@@ -17,7 +17,7 @@ from bayescontrol._support.columns import select
 from bayescontrol.errors import BadEvidence, InvalidTable, UnknownAction, UnknownArm, UnknownState
 
 #: What the names belong to.
-What: TypeAlias = Literal["arm", "state", "action", "symbol"]
+What: TypeAlias = Literal["arm", "state", "action", "observation", "symbol"]
 #: Larger prices would outweigh the draws that stand for means of which nothing is known.
 LARGEST_PRICE: Final = 1e150
 #: The names of the eligible arms; None: all active ones. Prices by arm, 0 for an arm without one.
@@ -28,12 +28,13 @@ _ERRORS: dict[What, tuple[type[Exception], type[Exception]]] = {
     "arm": (UnknownArm, UnknownArm),
     "state": (InvalidTable, UnknownState),
     "action": (InvalidTable, UnknownAction),
+    "observation": (InvalidTable, BadEvidence),
     "symbol": (InvalidTable, BadEvidence),
 }
 
 
 class Names(tuple[Any, ...]):
-    """n different names, in order, of arms, states, actions or symbols; `what` says which.
+    """n different names, in order; `what` says what they belong to.
 
     >>> names = Names("action", ["left", "right"])
     >>> names.place("right"), names[0]

@@ -293,7 +293,7 @@ class FiniteBelief(Tempered, Generic[M]):
 
     def observed_part(self, o: Any) -> Any:
         """Return the part of o that the modes predict: all of it, unless modes say otherwise."""
-        return _mode_queries.observed_part(self._hypotheses.bound[0], o)
+        return _mode_queries.observed_part(self._hypotheses.modes[0], o)
 
     def reweigh(
         self, capability: type, query: Callable[[Any], float | FloatArray], what: str

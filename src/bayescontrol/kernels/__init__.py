@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from bayescontrol.kernels import (  # noqa: F401, I001
         arms, average_reward, bandit_plan, beta_distribution, changes, counts, divergence,
         elementary, families, finite, gibbs, gibbs_learned, gittins, kalman, learned, lqr, mdp,
-        parametric, particles, policies, posteriors, quadrature, random, regression, restarts,
-        riccati, scales, screening, seed_sequence, tabular, td, tree_plan, trees,
+        parametric, particles, policies, pomdp, posteriors, quadrature, random, regression,
+        restarts, riccati, scales, screening, seed_sequence, tabular, td, tree_plan, trees,
     )  # fmt: skip
 else:
 
