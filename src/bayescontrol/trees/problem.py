@@ -54,7 +54,7 @@ class ContextTrees:
         self.depth = as_integer("depth", depth, 1, InvalidTable, end=1001)
         least = len(self.alphabet.informative)
         self.max_nodes = as_integer("max_nodes", max_nodes, least, InvalidTable, end=2**31)
-        self.max_states = as_integer("max_states", max_states, 1, InvalidTable, end=10_001)
+        self.max_states = as_integer("max_states", max_states, 1, InvalidTable, end=2_001)
 
     def settings(self) -> dict[str, Any]:
         """Return all constructor arguments as plain values."""
