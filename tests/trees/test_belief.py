@@ -109,7 +109,8 @@ def test_a_repeated_history_is_expanded_to_the_full_depth() -> None:
 def internal_contexts(belief: ContextTreeBelief, slot: int) -> set[tuple[int, ...]]:
     """Return the contexts of the nodes that have children in memory."""
     nodes, size = belief._nodes, belief.layout.size
-    found, queue = set[tuple[int, ...]](), [(slot - 1, ())]
+    found = set[tuple[int, ...]]()
+    queue: list[tuple[int, tuple[int, ...]]] = [(slot - 1, ())]
     while queue:
         node, context = queue.pop()
         first = int(nodes.child[node])
@@ -135,14 +136,10 @@ def test_with_full_memory_the_belief_is_exact_for_the_trees_cut_there(max_nodes:
     assert belief.nodes <= max_nodes
     assert shape == [internal_contexts(belief, slot) for slot in (1, 2)]
     exact = Fraction(1)
-    for slot in (1, 2):
-        widths, data = (
-            enumeration.branches(sizes, slot, 5),
-            enumeration.samples(cycles, slot, 5),
-        )
-        exact *= enumeration.weighted(
-            data, widths, sizes[slot], lambda c, s=slot: c in shape[s - 1]
-        )
+    for slot, contexts in zip((1, 2), shape, strict=True):
+        widths = enumeration.branches(sizes, slot, 5)
+        data = enumeration.samples(cycles, slot, 5)
+        exact *= enumeration.weighted(data, widths, sizes[slot], contexts.__contains__)
     assert belief.log_evidence == pytest.approx(math.log(exact), rel=1e-12)
 
 
@@ -306,7 +303,8 @@ def test_invalid_alphabets_are_refused(arguments: Any, message: str) -> None:
 
 @pytest.mark.parametrize("setting", ["depth", "max_nodes", "max_states"])
 def test_invalid_settings_are_refused(setting: str) -> None:
-    for value in (0, -1, 1.5, "many", True):
+    invalid: tuple[Any, ...] = (0, -1, 1.5, "many", True)
+    for value in invalid:
         with pytest.raises(InvalidTable, match=f"{setting}={value!r}"):
             ContextTrees(2, REWARD, **{setting: value})
 
@@ -331,7 +329,7 @@ def test_an_invalid_step_names_the_value(
 
 
 def test_a_missing_observation_is_refused_and_changes_nothing() -> None:
-    agent = small(3).agent()
+    agent: Any = small(3).agent()
     agent.observe(agent.act(Stream(0)), (1.0, 0))
     before = agent.save()
     with pytest.raises(BadEvidence, match="add a symbol for that to a field"):

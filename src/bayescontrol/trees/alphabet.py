@@ -36,7 +36,8 @@ class Alphabet:
 
     def __init__(self, actions: int | Sequence[Hashable], percepts: Percepts) -> None:
         self.actions = Names("action", actions)
-        if not isinstance(percepts, Mapping) or [*percepts][-1:] != ["reward"]:
+        given: Any = percepts
+        if not isinstance(given, Mapping) or [*given][-1:] != ["reward"]:
             raise InvalidTable(
                 f"percepts={percepts!r}: expected a dict of fields and their symbols, the last of "
                 'which is called "reward"'

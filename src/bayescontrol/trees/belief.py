@@ -299,9 +299,8 @@ class ContextTreeBelief(Saved):
 
     def _new_trees(self, size: int) -> "kernels.trees.Drawn":
         """Return room for drawn trees with this number of nodes."""
-        columns = [np.zeros(size, np.int64) for _ in range(5)]
         p = np.zeros((size, self._nodes.counts.shape[1]))
-        return kernels.trees.Drawn(*columns, p)
+        return kernels.trees.Drawn._make([*np.zeros((5, size), np.int64), p])
 
     # -- planning ----------------------------------------------------------------------------------
 
@@ -411,7 +410,8 @@ class ContextTreeBelief(Saved):
 def _trimmed(arrays: T, size: int) -> T:
     """Return a copy of a tuple of arrays whose columns have this length; `memory` is unchanged."""
     columns: Any = arrays
-    return columns._make(
+    trimmed: T = columns._make(
         array.copy() if name == "memory" else array[:size].copy()
         for name, array in columns._asdict().items()
     )
+    return trimmed
