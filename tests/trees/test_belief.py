@@ -9,7 +9,7 @@ import pytest
 from tests.trees import enumeration
 from tests.trees.worlds import TIGER, Corridor, Tiger, learned, random_cycles, small
 
-from bayescontrol import MISSING, Stream, kernels
+from bayescontrol import MISSING, Stream
 from bayescontrol.errors import (
     BadEvidence,
     BadSituation,
@@ -121,7 +121,7 @@ def internal_contexts(belief: ContextTreeBelief, slot: int) -> set[tuple[int, ..
     return found
 
 
-@pytest.mark.parametrize("max_nodes", [2, 9, 30, 80])
+@pytest.mark.parametrize("max_nodes", [2, 9, 30, 31, 32, 33, 80])
 def test_with_full_memory_the_belief_is_exact_for_the_trees_cut_there(max_nodes: int) -> None:
     problem = small(5, max_nodes=max_nodes)
     cycles = random_cycles(problem, 90, seed=1)
@@ -147,12 +147,12 @@ def test_with_full_memory_only_the_latest_context_is_stored() -> None:
     problem = small(4, max_nodes=40)
     cycles = random_cycles(problem, 3_000, seed=2)
     belief, whole = problem.belief(), small(4, max_nodes=40).belief()
-    whole._symbols = np.zeros(20_000, np.uint8)  # room for the whole history
+    whole.history.symbols = np.zeros(20_000, np.uint8)  # room for the whole history
     for a, *percept in cycles:
         o = problem.alphabet.observation(percept)
         for each in (belief, whole):
             each.observe(None, a, o)
-    assert belief._symbols.size < 2_000 < whole._end
+    assert belief.history.symbols.size < 2_000 < whole.history.end
     assert belief.log_evidence == whole.log_evidence
     assert belief.predictive(None, 0) == whole.predictive(None, 0)
 
@@ -162,7 +162,6 @@ def test_memory_grows_without_an_effect_on_the_evidence() -> None:
     cycles = random_cycles(problem, 1_500, seed=3)
     belief, roomy = learned(problem, cycles), problem.belief()
     roomy._nodes = roomy._new_pool(100_000)
-    roomy._nodes.memory[kernels.trees.USED] = 2
     for a, *percept in cycles:
         roomy.observe(None, a, problem.alphabet.observation(percept))
     assert belief.nodes == roomy.nodes > 4 * 1024
@@ -252,8 +251,9 @@ def test_a_loaded_belief_continues_with_the_trees_drawn_last() -> None:
 @pytest.mark.parametrize(
     ("name", "change"),
     [
-        ("symbols", lambda v: v[:-1]),
-        ("symbols", lambda v: np.full_like(v, 9)),
+        ("history", lambda v: v[:3]),
+        ("history", lambda v: v[:-30]),
+        ("history", lambda v: np.full_like(v, 9)),
         ("child", lambda v: v + 1),
         ("child", lambda v: np.where(v > 0, v[::-1].max(), 0).astype(v.dtype)),
         ("visit", lambda v: v - 10_000),

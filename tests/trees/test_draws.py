@@ -34,7 +34,7 @@ def shape_of(belief: ContextTreeBelief, trees: Any, slot: int) -> Any:
 
 def draws(belief: ContextTreeBelief, number: int, **options: Any) -> list[Any]:
     rng = Stream(5)
-    return [belief.draw(rng, **options).trees for _ in range(number)]
+    return [belief.draw(rng, **options).plan.trees for _ in range(number)]
 
 
 @pytest.mark.parametrize("steps", [1, 8, 40])
@@ -153,10 +153,10 @@ def test_a_draw_with_too_little_room_is_repeated_with_the_same_numbers(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     belief = learned(small(6), random_cycles(small(6), 300, seed=7))
-    expected = [belief.draw(Stream(seed)) for seed in range(20)]
+    expected = [belief.draw(Stream(seed)).plan for seed in range(20)]
     monkeypatch.setattr("bayescontrol.trees.belief.FIRST_DRAWN", 1)
     for seed, plan in enumerate(expected):
-        found = belief.draw(Stream(seed))
+        found = belief.draw(Stream(seed)).plan
         assert (found.trees.child == plan.trees.child).all()
         assert (found.trees.p == plan.trees.p).all()
     assert max(len(plan.trees.child) for plan in expected) > 16

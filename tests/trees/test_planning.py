@@ -1,6 +1,7 @@
 """The states of drawn trees are sufficient and as few as possible, and the plan is optimal."""
 
 from collections import defaultdict
+from collections.abc import Iterator
 from itertools import product
 from typing import Any
 
@@ -14,23 +15,20 @@ from bayescontrol import Stream, interact
 from bayescontrol.mdp import MDP, policy_iteration
 from bayescontrol.schedules import Every
 from bayescontrol.trees import ContextTreeBelief, ContextTrees, DrawnTrees
+from bayescontrol.trees.history import History
 
 ONE_FIELD = ContextTrees(2, {"reward": [0.0, 1.0]}, depth=6)
 
 
-def with_history(problem: ContextTrees, cycles: list[Any]) -> ContextTreeBelief:
-    """Return a belief whose history consists of these cycles, without learning."""
-    belief = problem.belief()
-    for cycle in cycles:
-        belief._write(np.array(cycle))
-        belief._end += len(cycle)
-    return belief
-
-
-def all_histories(problem: ContextTrees, cycles: int) -> list[ContextTreeBelief]:
-    sizes = problem.alphabet.layout(1).size.tolist()
-    cycle = list(product(*map(range, sizes)))
-    return [with_history(problem, list(h)) for h in product(cycle, repeat=cycles)]
+def all_histories(problem: ContextTrees, number: int) -> Iterator[History]:
+    """Yield all histories of this number of cycles."""
+    size = problem.alphabet.layout(1).size
+    for cycles in product(product(*map(range, size)), repeat=number):
+        history = History(size, problem.depth)
+        for cycle in cycles:
+            history.write(list(cycle))
+            history.end += len(cycle)
+        yield history
 
 
 @pytest.mark.parametrize(("problem", "cycles"), [(small(5), 2), (ONE_FIELD, 4)])
@@ -42,21 +40,22 @@ def test_histories_in_the_same_state_have_the_same_predictions_and_next_states(
     belief = learned(problem, random_cycles(problem, 30, seed))
     rng = Stream(seed)
     plan = max(
-        (belief.draw(rng, prior_structure=True) for _ in range(20)), key=lambda p: len(p.policy)
+        (belief.draw(rng, prior_structure=True).plan for _ in range(20)),
+        key=lambda p: len(p.policy),
     )
     assert 4 < len(plan.policy) <= problem.max_states
     A, found = len(problem.alphabet.actions), defaultdict[int, list[Any]](list)
     for history in all_histories(problem, cycles):
-        m = DrawnTrees(history, plan)
+        m = DrawnTrees(problem.alphabet, history, plan)
         outcomes = []
         for a in range(A):
             p = m.observation_probabilities(None, a)
             follow = {}
             for o in p:
                 after = history.copy()
-                after._write(problem.alphabet.cycle(a, o))
-                after._end += len(problem.alphabet.cycle(a, o))
-                follow[o] = DrawnTrees(after, plan).state
+                after.write(problem.alphabet.cycle(a, o))
+                after.end += len(problem.alphabet.cycle(a, o))
+                follow[o] = DrawnTrees(problem.alphabet, after, plan).state
             outcomes.append((p, follow))
         found[m.state].append(outcomes)
     assert len(found) == len(plan.policy)
@@ -70,26 +69,28 @@ def test_histories_in_the_same_state_have_the_same_predictions_and_next_states(
             assert plan.r[state, a] == pytest.approx(sum(p[o] * o[0] for o in p), abs=1e-12)
 
 
+def number_of_states(belief: ContextTreeBelief, trees: Any, limit: int) -> int:
+    """Return the number of leaves of I, closed naively, for trees of `small` cut to `limit`."""
+    inside, size = set[tuple[int, ...]](), -1
+    for slot in (1, 2):
+        shape, _ = shape_of(belief, trees, slot)
+        inside |= {c[slot:] for c in enumeration.internal(shape) if slot <= len(c) < slot + limit}
+    while len(inside) > size:
+        size = len(inside)
+        inside |= {c[3:] for c in inside if len(c) >= 3} | {c[:-1] for c in inside if c}
+    return 1 + sum([2, 1, 1][len(c) % 3] for c in inside)  # m - 1 of reward, field, action
+
+
 @pytest.mark.parametrize("seed", range(6))
 def test_there_are_as_few_states_as_possible(seed: int) -> None:
-    """I is closed naively, from the contexts of the internal nodes of the drawn trees."""
     problem = small(7)
     belief = learned(problem, random_cycles(problem, 40, seed))
     rng = Stream(seed)
     for _ in range(30):
-        plan = belief.draw(rng, prior_structure=True)
+        plan = belief.draw(rng, prior_structure=True).plan
         if plan.limit < problem.depth:
             continue
-        inside = set[tuple[int, ...]]()
-        for slot in (1, 2):
-            shape, _ = shape_of(belief, plan.trees, slot)
-            inside |= {c[slot:] for c in enumeration.internal(shape) if len(c) >= slot}
-        size = 0
-        while len(inside) > size:
-            size = len(inside)
-            inside |= {c[3:] for c in inside if len(c) >= 3} | {c[:-1] for c in inside if c}
-        leaves = 1 + sum([2, 1, 1][len(c) % 3] for c in inside)  # m - 1 of reward, field, action
-        assert len(plan.policy) == leaves
+        assert len(plan.policy) == number_of_states(belief, plan.trees, 7)
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -107,25 +108,14 @@ def test_trees_with_too_many_states_are_cut_to_the_longest_contexts_that_fit() -
     large, cut = learned(roomy, cycles), learned(tight, cycles)
     was_cut = 0
     for seed in range(40):
-        whole, plan = (b.draw(Stream(seed), prior_structure=True) for b in (large, cut))
-        assert len(plan.policy) <= 12
-        if plan.limit == 9:
-            assert len(whole.policy) <= 12
-            continue
-        was_cut += 1
-        depth = max(enumeration_depth(cut, plan, slot) - slot for slot in (1, 2))
-        assert depth <= plan.limit
-        # One symbol more would be too many states.
-        assert cut._close(whole.trees, len(whole.trees.child), plan.limit + 1)[2] < 0
-        # The same structure, but for the nodes that were cut.
-        assert (plan.trees.child[plan.trees.child > 0] > 0).all()
-        assert len(plan.trees.child) == len(whole.trees.child)
-    assert was_cut > 5
-
-
-def enumeration_depth(belief: ContextTreeBelief, plan: Any, slot: int) -> int:
-    """Return the longest context of a leaf of a drawn tree."""
-    return max(map(len, shape_of(belief, plan.trees, slot)[1]))
+        whole, plan = (b.draw(Stream(seed), prior_structure=True).plan for b in (large, cut))
+        fitting = [k for k in range(10) if number_of_states(large, whole.trees, k) <= 12]
+        assert plan.limit == max(fitting)
+        assert len(plan.policy) == number_of_states(large, whole.trees, plan.limit)
+        assert len(plan.policy) == number_of_states(cut, plan.trees, 9)
+        was_cut += plan.limit < 9
+    assert 5 < was_cut < 40
+    assert cut.cut_draws == 0  # `draw` leaves no trace
 
 
 def test_leaves_of_cut_trees_are_drawn_from_the_counts_of_their_context() -> None:
