@@ -150,6 +150,7 @@ def test_with_full_memory_only_the_latest_context_is_stored() -> None:
     whole.history.symbols = np.zeros(20_000, np.uint8)  # room for the whole history
     for a, *percept in cycles:
         o = problem.alphabet.observation(percept)
+        assert belief.log_predictive(None, a, o) == whole.log_predictive(None, a, o)
         for each in (belief, whole):
             each.observe(None, a, o)
     assert belief.history.symbols.size < 2_000 < whole.history.end
@@ -285,8 +286,9 @@ REWARD = {"reward": [0.0, 1.0]}
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ((2, {"reward": [0.0, 1.0], "field": 2}), "the last of which is called"),
-        ((2, [0.0, 1.0]), "expected a dict of fields"),
+        ((2, {"reward": [0.0, 1.0], "field": 2}), "last of which is called"),
+        ((2, [0.0, 1.0]), "expected a dict of named fields"),
+        ((2, {1: 2, "reward": [0.0, 1.0]}), "expected a dict of named fields"),
         ((2, {"reward": ["low", "high"]}), "reward 'low': expected a finite number"),
         ((2, {"reward": [0.0, math.inf]}), "reward inf: expected a finite number"),
         ((2, {"reward": [1.0]}), "the only reward is 1.0"),

@@ -36,12 +36,13 @@ class Alphabet:
     def __init__(self, actions: int | Sequence[Hashable], percepts: Percepts) -> None:
         self.actions = Names("action", actions)
         given: Any = percepts
-        if not isinstance(given, Mapping) or [*given][-1:] != ["reward"]:
+        has_names = isinstance(given, Mapping) and all(isinstance(name, str) for name in given)
+        if not has_names or [*given][-1:] != ["reward"]:
             raise InvalidTable(
-                f"percepts={percepts!r}: expected a dict of fields and their symbols, the last of "
-                'which is called "reward"'
+                f"percepts={percepts!r}: expected a dict of named fields and their symbols, the "
+                'last of which is called "reward"'
             )
-        self.fields = {str(name): Names("symbol", symbols) for name, symbols in percepts.items()}
+        self.fields = {name: Names("symbol", symbols) for name, symbols in percepts.items()}
         rewards = self.fields["reward"]
         for r in rewards:
             if isinstance(r, bool) or not isinstance(r, Real) or not isfinite(r):

@@ -123,11 +123,12 @@ class ContextTreeBelief(Saved):
         """Learn o = (reward, field, …) after the action. An error changes nothing."""
         cycle, history = self._read(x, a, o), self.history
         self._reserve_nodes()
-        history.write(cycle, forget=self.is_full)  # then first visits are not needed any more
+        history.write(cycle)
         self.log_evidence += kernels.trees.learn(
             self.layout, self._nodes, self._memory, history.symbols, history.end, self._path
         )
         history.end += len(cycle)
+        history.forgets = self.is_full  # first visits are needed no more
         self.steps += 1
 
     def _read(self, x: Any, a: Any, o: Any) -> list[int]:
@@ -262,6 +263,7 @@ class ContextTreeBelief(Saved):
             getattr(new._nodes, name)[:used] = getattr(new, name)
         new._nodes.n[:used] = n
         new._memory = np.array([used, new.full])
+        new.history.forgets = bool(new.full)
 
     def __repr__(self) -> str:
         actions = counted(len(self.alphabet.actions), "action")

@@ -32,14 +32,16 @@ class History(Saved):
         self._size, self.depth = size, depth
         self.symbols = np.zeros(depth + FIRST_CYCLES * size.size, np.uint8)
         self.end = depth
+        #: Whether only the latest context is needed.
+        self.forgets = False
 
-    def write(self, cycle: IntArray | list[int], *, forget: bool = False) -> None:
+    def write(self, cycle: list[int]) -> None:
         """Write a cycle after the end, which does not move: a kernel learns or predicts it.
 
-        If there is no room, the array grows, or with `forget` all but the latest context goes.
+        If there is no room, the array grows, or if it `forgets` all but the latest context goes.
         """
         if self.end + len(cycle) > self.symbols.size:
-            if forget:
+            if self.forgets:
                 self.symbols[: self.depth] = self.symbols[self.end - self.depth : self.end]
                 self.end = self.depth
             else:
