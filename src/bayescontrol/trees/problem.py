@@ -28,9 +28,12 @@ class ContextTrees:
     the same percept, the action, the previous percept with its reward first, the action before it,
     and so on. Before the first step all symbols are the first of their field.
 
-    The trees have at most `max_nodes` nodes. If the memory is full, the trees stop growing and the
-    belief stays exact for trees of this shape. Trees that are drawn and have more than `max_states`
-    states are cut to the longest contexts with which they have not; their leaves are drawn anew.
+    The belief has at most `max_nodes` nodes. When the memory is full, the trees stop growing, and
+    the belief stays exact for trees of this shape. If drawn trees have more than `max_states`
+    states, they are cut to the longest contexts with which they fit; the leaves there are
+    drawn from the counts of their contexts. The time to plan grows with the cube of the states.
+
+    Give a field only symbols that can occur: each one makes trees that branch on it less likely.
 
     >>> problem = ContextTrees(["listen", "left", "right"],
     ...     {"sound": ["none", "left", "right"], "reward": [-100, -1, 10]}, depth=9)
