@@ -28,6 +28,7 @@ MAIN: Final = {
     "bayescontrol.simulators": ("SimulatorMode",),
     "bayescontrol.lqr": ("LinearQuadratic",),
     "bayescontrol.alarms": ("Alarm", "Guarded"),
+    "bayescontrol.trees": ("ContextTrees",),
     "bayescontrol.mdp": ("DirichletMDP", "GibbsMDP", "MDP", "Maze"),
     "bayescontrol.finite.parametric": ("ParametricModes",),
     "bayescontrol.finite.tabular": ("TabularModes",),

@@ -10,7 +10,7 @@ from bayescontrol import (
     offpolicy as offpolicy, plot as plot, protocols as protocols, record as record,
     report as report, rule as rule, schedules as schedules, seeding as seeding,
     serve as serve, simulators as simulators, situations as situations,
-    statistics as statistics, systems as systems, testing as testing,
+    statistics as statistics, systems as systems, testing as testing, trees as trees,
 )  # fmt: skip
 from bayescontrol.bandits.families import *  # noqa: F403 - one name for each family
 from bayescontrol.bandits.contexts.problems import (

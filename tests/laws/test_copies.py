@@ -61,6 +61,7 @@ from bayescontrol.errors import IncompatibleState, MissingCapability
 from bayescontrol.finite.tabular import random_modes
 from bayescontrol.lqr import LinearQuadratic, SystemPrior, double_integrator
 from bayescontrol.mdp import DirichletBelief, DirichletMDP, GibbsBelief, chain_mdp
+from bayescontrol.trees import ContextTrees
 from bayescontrol_paper._motor import PLANTS, SelfTuning, WeightedAgent, motor_bank
 from bayescontrol_paper.bandit import PrintedGreedy
 
@@ -169,6 +170,7 @@ PLANT = LinearQuadratic([[1.0]], [[1.0]], prior=SystemPrior())
 REGULATED = LinearQuadratic([[1.0]], [[1.0]], integral=[0.1])
 PLANE = double_integrator()
 MDP = chain_mdp(4)
+TREES = ContextTrees(2, {"field": 3, "reward": [0.0, 1.0]}, depth=6)
 DRAWS = draw(50, Stream(1))
 WINDOW: Any = {"starts": 4, "window": 5}
 MOST: Any = "most probable"
@@ -327,6 +329,8 @@ EXAMPLES: dict[str, Example] = {
     "Gibbs": on_chain(lambda: GibbsBelief(2, states=4)),
     "Dirichlet": on_chain(lambda: DirichletBelief(4, 2)),
     "agent of models": on_chain(lambda: DirichletMDP(4, 2).agent()),
+    "context trees": Example(TREES.belief, after_step),
+    "agent of context trees": Example(TREES.agent, after_step),
 }
 
 

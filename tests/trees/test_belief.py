@@ -9,7 +9,7 @@ import pytest
 from tests.trees import enumeration
 from tests.trees.worlds import TIGER, Corridor, Tiger, learned, random_cycles, small
 
-from bayescontrol import MISSING, Stream, kernels
+from bayescontrol import MISSING, Stream
 from bayescontrol.errors import (
     BadEvidence,
     BadSituation,
@@ -109,7 +109,8 @@ def test_a_repeated_history_is_expanded_to_the_full_depth() -> None:
 def internal_contexts(belief: ContextTreeBelief, slot: int) -> set[tuple[int, ...]]:
     """Return the contexts of the nodes that have children in memory."""
     nodes, size = belief._nodes, belief.layout.size
-    found, queue = set[tuple[int, ...]](), [(slot - 1, ())]
+    found = set[tuple[int, ...]]()
+    queue: list[tuple[int, tuple[int, ...]]] = [(slot - 1, ())]
     while queue:
         node, context = queue.pop()
         first = int(nodes.child[node])
@@ -120,7 +121,7 @@ def internal_contexts(belief: ContextTreeBelief, slot: int) -> set[tuple[int, ..
     return found
 
 
-@pytest.mark.parametrize("max_nodes", [2, 9, 30, 80])
+@pytest.mark.parametrize("max_nodes", [2, 9, 30, 31, 32, 33, 80])
 def test_with_full_memory_the_belief_is_exact_for_the_trees_cut_there(max_nodes: int) -> None:
     problem = small(5, max_nodes=max_nodes)
     cycles = random_cycles(problem, 90, seed=1)
@@ -135,14 +136,10 @@ def test_with_full_memory_the_belief_is_exact_for_the_trees_cut_there(max_nodes:
     assert belief.nodes <= max_nodes
     assert shape == [internal_contexts(belief, slot) for slot in (1, 2)]
     exact = Fraction(1)
-    for slot in (1, 2):
-        widths, data = (
-            enumeration.branches(sizes, slot, 5),
-            enumeration.samples(cycles, slot, 5),
-        )
-        exact *= enumeration.weighted(
-            data, widths, sizes[slot], lambda c, s=slot: c in shape[s - 1]
-        )
+    for slot, contexts in zip((1, 2), shape, strict=True):
+        widths = enumeration.branches(sizes, slot, 5)
+        data = enumeration.samples(cycles, slot, 5)
+        exact *= enumeration.weighted(data, widths, sizes[slot], contexts.__contains__)
     assert belief.log_evidence == pytest.approx(math.log(exact), rel=1e-12)
 
 
@@ -150,12 +147,13 @@ def test_with_full_memory_only_the_latest_context_is_stored() -> None:
     problem = small(4, max_nodes=40)
     cycles = random_cycles(problem, 3_000, seed=2)
     belief, whole = problem.belief(), small(4, max_nodes=40).belief()
-    whole._symbols = np.zeros(20_000, np.uint8)  # room for the whole history
+    whole.history.symbols = np.zeros(20_000, np.uint8)  # room for the whole history
     for a, *percept in cycles:
         o = problem.alphabet.observation(percept)
+        assert belief.log_predictive(None, a, o) == whole.log_predictive(None, a, o)
         for each in (belief, whole):
             each.observe(None, a, o)
-    assert belief._symbols.size < 2_000 < whole._end
+    assert belief.history.symbols.size < 2_000 < whole.history.end
     assert belief.log_evidence == whole.log_evidence
     assert belief.predictive(None, 0) == whole.predictive(None, 0)
 
@@ -165,7 +163,6 @@ def test_memory_grows_without_an_effect_on_the_evidence() -> None:
     cycles = random_cycles(problem, 1_500, seed=3)
     belief, roomy = learned(problem, cycles), problem.belief()
     roomy._nodes = roomy._new_pool(100_000)
-    roomy._nodes.memory[kernels.trees.USED] = 2
     for a, *percept in cycles:
         roomy.observe(None, a, problem.alphabet.observation(percept))
     assert belief.nodes == roomy.nodes > 4 * 1024
@@ -255,8 +252,9 @@ def test_a_loaded_belief_continues_with_the_trees_drawn_last() -> None:
 @pytest.mark.parametrize(
     ("name", "change"),
     [
-        ("symbols", lambda v: v[:-1]),
-        ("symbols", lambda v: np.full_like(v, 9)),
+        ("history", lambda v: v[:3]),
+        ("history", lambda v: v[:-30]),
+        ("history", lambda v: np.full_like(v, 9)),
         ("child", lambda v: v + 1),
         ("child", lambda v: np.where(v > 0, v[::-1].max(), 0).astype(v.dtype)),
         ("visit", lambda v: v - 10_000),
@@ -288,8 +286,9 @@ REWARD = {"reward": [0.0, 1.0]}
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ((2, {"reward": [0.0, 1.0], "field": 2}), "the last of which is called"),
-        ((2, [0.0, 1.0]), "expected a dict of fields"),
+        ((2, {"reward": [0.0, 1.0], "field": 2}), "last of which is called"),
+        ((2, [0.0, 1.0]), "expected a dict of named fields"),
+        ((2, {1: 2, "reward": [0.0, 1.0]}), "expected a dict of named fields"),
         ((2, {"reward": ["low", "high"]}), "reward 'low': expected a finite number"),
         ((2, {"reward": [0.0, math.inf]}), "reward inf: expected a finite number"),
         ((2, {"reward": [1.0]}), "the only reward is 1.0"),
@@ -306,7 +305,8 @@ def test_invalid_alphabets_are_refused(arguments: Any, message: str) -> None:
 
 @pytest.mark.parametrize("setting", ["depth", "max_nodes", "max_states"])
 def test_invalid_settings_are_refused(setting: str) -> None:
-    for value in (0, -1, 1.5, "many", True):
+    invalid: tuple[Any, ...] = (0, -1, 1.5, "many", True)
+    for value in invalid:
         with pytest.raises(InvalidTable, match=f"{setting}={value!r}"):
             ContextTrees(2, REWARD, **{setting: value})
 
@@ -331,7 +331,7 @@ def test_an_invalid_step_names_the_value(
 
 
 def test_a_missing_observation_is_refused_and_changes_nothing() -> None:
-    agent = small(3).agent()
+    agent: Any = small(3).agent()
     agent.observe(agent.act(Stream(0)), (1.0, 0))
     before = agent.save()
     with pytest.raises(BadEvidence, match="add a symbol for that to a field"):

@@ -102,6 +102,7 @@ OF_DRAWS: Final = ("schedule", "temperature")
 _SCHEDULES: Final[Mapping[str, Any]] = {
     "every_step": schedules.every_step,
     "doubling": schedules.doubling,
+    "growing": schedules.growing,
     "Every": schedules.Every,
     "Geometric": schedules.Geometric,
     "WhenSituationReturns": schedules.WhenSituationReturns,

@@ -31,7 +31,7 @@ from bayescontrol.kernels.average_reward import draw_row
 from bayescontrol.kernels.elementary import exp, log
 from bayescontrol.kernels.random import uniform
 
-#: Entries of `Nodes.memory`.
+#: The entries of `memory`: the number of used nodes, and whether the memory is full.
 USED, FULL = 0, 1
 
 
@@ -51,8 +51,7 @@ class Nodes(NamedTuple):
     """The nodes of all trees; the root of the tree of slot j is node j - 1.
 
     `child` is the first child, 0 if there is none; the others follow it. `visit` is the position of
-    the first symbol, `n` the number of symbols, and `odds` is ω. `memory` holds the number of used
-    nodes, and whether the memory is full.
+    the first symbol, `n` the number of symbols, and `odds` is ω.
     """
 
     child: AnyArray
@@ -60,7 +59,6 @@ class Nodes(NamedTuple):
     n: AnyArray
     counts: AnyArray
     odds: FloatArray
-    memory: IntArray
 
 
 @inlined
@@ -82,15 +80,16 @@ def _branch(layout: Layout, slot: int, level: int) -> int:
 
 @leaf
 def _expand(
-    layout: Layout, nodes: Nodes, symbols: AnyArray, node: int, level: int, slot: int
-) -> bool:
+    layout: Layout, nodes: Nodes, memory: IntArray, symbols: AnyArray, node: int, level: int,
+    slot: int,
+) -> bool:  # fmt: skip
     """Give a node with one visit its children, and pass the visit on; False if memory is full."""
     branch = _branch(layout, slot, level)
-    used = nodes.memory[USED]
-    if nodes.memory[FULL] or used + layout.size[branch] > nodes.child.size:
-        nodes.memory[FULL] = 1
+    used = memory[USED]
+    if memory[FULL] or used + layout.size[branch] > nodes.child.size:
+        memory[FULL] = 1
         return False
-    nodes.memory[USED] = used + layout.size[branch]
+    memory[USED] = used + layout.size[branch]
     nodes.child[node] = used
     nodes.odds[node] = layout.odds[branch]
     visit = nodes.visit[node]
@@ -102,15 +101,17 @@ def _expand(
 
 @leaf
 def _learn_symbol(
-    layout: Layout, nodes: Nodes, symbols: AnyArray, at: int, slot: int, path: IntArray
-) -> float:
+    layout: Layout, nodes: Nodes, memory: IntArray, symbols: AnyArray, at: int, slot: int,
+    path: IntArray,
+) -> float:  # fmt: skip
     """Learn the symbol at this position and return its probability; `path` is scratch."""
     p: float
     k, share = symbols[at], 1.0 / layout.size[slot]
     node, level = slot - 1, 0
     path[0] = node
     while level < layout.depth and nodes.n[node] > 0:
-        if nodes.child[node] == 0 and not _expand(layout, nodes, symbols, node, level, slot):
+        is_open = nodes.child[node] > 0
+        if not is_open and not _expand(layout, nodes, memory, symbols, node, level, slot):
             break
         node = nodes.child[node] + symbols[at - 1 - level]
         level += 1
@@ -132,14 +133,16 @@ def _learn_symbol(
 
 
 @leaf
-def learn(layout: Layout, nodes: Nodes, symbols: AnyArray, end: int, path: IntArray) -> float:
+def learn(
+    layout: Layout, nodes: Nodes, memory: IntArray, symbols: AnyArray, end: int, path: IntArray
+) -> float:
     """Learn the cycle that was written at `end`; return ln P(percept | past, action).
 
     There must be room for all nodes that an update can add, up to the cap: see `most_new_nodes`.
     """
     total = 0.0
     for slot in range(1, layout.size.size):
-        total += log(_learn_symbol(layout, nodes, symbols, end + slot, slot, path))
+        total += log(_learn_symbol(layout, nodes, memory, symbols, end + slot, slot, path))
     return total
 
 
@@ -156,8 +159,8 @@ def most_new_nodes(layout: Layout) -> int:
 
 @leaf
 def predict(
-    layout: Layout, nodes: Nodes, symbols: AnyArray, at: int, slot: int, path: IntArray,
-    out: FloatArray,
+    layout: Layout, nodes: Nodes, memory: IntArray, symbols: AnyArray, at: int, slot: int,
+    path: IntArray, out: FloatArray,
 ) -> None:  # fmt: skip
     """P(symbol at this position = k | the symbols before it) for all k, into `out`.
 
@@ -171,7 +174,7 @@ def predict(
         level += 1
     # Below a single visit, its context and this one are the same down to the level `deepest`.
     n, deepest = nodes.n[node], level
-    expands = n == 1 and level < layout.depth and not nodes.memory[FULL]
+    expands = n == 1 and level < layout.depth and not memory[FULL]
     if expands:
         back, visit = at - 1, nodes.visit[node] - 1
         while deepest < layout.depth and symbols[back - deepest] == symbols[visit - deepest]:
@@ -208,8 +211,9 @@ class Drawn(NamedTuple):
 
 @leaf
 def draw_structure(
-    layout: Layout, nodes: Nodes, symbols: AnyArray, from_prior: bool, drawn: Drawn, rng: UIntArray
-) -> int:
+    layout: Layout, nodes: Nodes, memory: IntArray, symbols: AnyArray, from_prior: bool,
+    drawn: Drawn, rng: UIntArray,
+) -> int:  # fmt: skip
     """Draw the trees, without parameters; return the number of nodes, -1 if there is no room.
 
     From the root on, a node is a leaf with its posterior probability σ(ω), or with the prior one
@@ -233,7 +237,7 @@ def draw_structure(
             first = nodes.child[source]
             if first > 0 and not from_prior:
                 odds = nodes.odds[source]
-            elif first == 0 and nodes.memory[FULL]:
+            elif first == 0 and memory[FULL]:
                 is_open = False
             elif first == 0 and nodes.n[source] == 1:
                 visit = nodes.visit[source]

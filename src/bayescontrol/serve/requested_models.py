@@ -29,9 +29,9 @@ from bayescontrol.serve.values import value_of
 
 #: Every kind of model has these settings.
 SCHEDULE: Final = SettingDoc(
-    '["every_step"], ["doubling"], ["Every", k], ["Geometric", p], ["WhenSituationReturns", home], '
-    '["MinimumDwell", steps, schedule]; for linear-quadratic also ["DeterminantDoubling", factor], '
-    'for dirichlet-mdp also ["tsde"]',
+    '["every_step"], ["doubling"], ["growing"], ["Every", k], ["Geometric", p], '
+    '["WhenSituationReturns", home], ["MinimumDwell", steps, schedule]; '
+    'for linear-quadratic also ["DeterminantDoubling", factor], for dirichlet-mdp also ["tsde"]',
     "When to draw a new mode from the posterior.",
 )
 TEMPERATURE: Final = SettingDoc(

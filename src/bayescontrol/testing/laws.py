@@ -125,8 +125,8 @@ def check_deterministic(make: Make, history: Sequence[Event], *, seed: SeedLike 
         require(
             same_bits(evidence(first), evidence(second)),
             f"the same history gave different beliefs from step {t + 1} on, observation {o!r} "
-            f"after action {a!r}: {_posterior(first)} and {_posterior(second)}; observe must not be "
-            "random",
+            f"after action {a!r}: {_posterior(first)} and {_posterior(second)}; "
+            "observe must not be random",
         )
 
 

@@ -2,7 +2,7 @@
 
 from bayescontrol.trees.alphabet import Alphabet as Alphabet
 from bayescontrol.trees.belief import ContextTreeBelief as ContextTreeBelief
-from bayescontrol.trees.belief import DrawnTrees as DrawnTrees
+from bayescontrol.trees.drawn import DrawnTrees as DrawnTrees
 from bayescontrol.trees.problem import ContextTrees as ContextTrees
 
 # Type checkers read the imports, which re-export every name.

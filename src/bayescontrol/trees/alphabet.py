@@ -16,7 +16,6 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from bayescontrol import kernels
-from bayescontrol._arrays import IntArray
 from bayescontrol._support.names import Names
 from bayescontrol.errors import BadEvidence, InvalidTable
 
@@ -30,18 +29,20 @@ class Alphabet:
     """The actions and the fields of a percept, by name and by number.
 
     >>> alphabet = Alphabet(2, {"sound": ["left", "right"], "reward": [0, 1]})
-    >>> alphabet.cycle(1, (0, "right")).tolist(), alphabet.observation([1, 0])
+    >>> alphabet.cycle(1, (0, "right")), alphabet.observation([1, 0])
     ([1, 1, 0], (0.0, 'right'))
     """
 
     def __init__(self, actions: int | Sequence[Hashable], percepts: Percepts) -> None:
         self.actions = Names("action", actions)
-        if not isinstance(percepts, Mapping) or [*percepts][-1:] != ["reward"]:
+        given: Any = percepts
+        has_names = isinstance(given, Mapping) and all(isinstance(name, str) for name in given)
+        if not has_names or [*given][-1:] != ["reward"]:
             raise InvalidTable(
-                f"percepts={percepts!r}: expected a dict of fields and their symbols, the last of "
-                'which is called "reward"'
+                f"percepts={percepts!r}: expected a dict of named fields and their symbols, the "
+                'last of which is called "reward"'
             )
-        self.fields = {str(name): Names("symbol", symbols) for name, symbols in percepts.items()}
+        self.fields = {name: Names("symbol", symbols) for name, symbols in percepts.items()}
         rewards = self.fields["reward"]
         for r in rewards:
             if isinstance(r, bool) or not isinstance(r, Real) or not isfinite(r):
@@ -65,7 +66,7 @@ class Alphabet:
         odds = [log(2 ** (m - 1) - 1) if m > 1 else -np.inf for m in sizes]
         return kernels.trees.Layout(np.array(sizes), np.array(odds), depth)
 
-    def cycle(self, a: Any, o: Any) -> IntArray:
+    def cycle(self, a: Any, o: Any) -> list[int]:
         """Return the symbols of an action and an observation; raise an error if one is invalid."""
         action = self.actions.place(a)
         try:
@@ -84,7 +85,7 @@ class Alphabet:
                 raise BadEvidence(f"{name} of {o!r} after action {a!r}: {error}") from None
             if name in self.informative:
                 symbols.append(place)
-        return np.array(symbols)
+        return symbols
 
     def observation(self, symbols: Sequence[int]) -> tuple[Any, ...]:
         """Return the observation with these symbols of the informative fields."""

@@ -1,114 +1,29 @@
-"""The belief over context trees, and the drawn trees as an operation mode.
+"""The belief over context trees.
 
-    m = trees T_f with leaves θ_f     one tree for each field f of the percept
-    hypothesis                        P(o | m, history, a) = Π_f θ_f(k_f | leaf of the context)
-    policy                            π_m has the best average reward in the MDP of m's contexts
-    P(T_f) = Π β^leaf (1-β)^internal  P(θ | T) = Π Dirichlet(1/E, …, 1/E)
-
-    P(m | âo_<t)                      exact, see `kernels.trees`; π_m, see `kernels.tree_plan`
+    P(T_f) = Π β^leaf (1-β)^internal  P(θ | T) = Π Dirichlet(1/E, …, 1/E)      for each field f
+    P(m | âo_<t)                      exact, see `kernels.trees`
+    m ~ P(m | âo_<t)                  exact independent draws of trees and leaves
 
 The belief has the history itself. Contexts that reach back before its start read symbol 0 there.
 """
 
 from types import SimpleNamespace
-from typing import Any, ClassVar, NamedTuple, TypeVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from bayescontrol import kernels
-from bayescontrol._arrays import FloatArray, IntArray
-from bayescontrol._support.saved import Array, Copied, Fixed, Number, Saved, damaged, declare
+from bayescontrol._arrays import FloatArray
+from bayescontrol._support.saved import Array, Copied, Fixed, Number, Part, Saved, damaged, declare
 from bayescontrol.errors import BadEvidence, BadSituation, counted
 from bayescontrol.protocols import Probabilities
 from bayescontrol.seeding import StreamLike, state_of
 from bayescontrol.trees.alphabet import Alphabet
+from bayescontrol.trees.drawn import DrawnTrees, TreePlan, largest_limit, solve, trimmed
+from bayescontrol.trees.history import History
 
-T = TypeVar("T")
-
-#: ε of `kernels.average_reward.solve_average_reward`, and its limit of policy improvements.
-RESTART, LIMIT = 1e-5, 200
-#: Initial capacities: cycles of the history, nodes of the belief and of drawn trees.
-FIRST_CYCLES, FIRST_NODES, FIRST_DRAWN = 256, 1024, 256
-
-
-class TreePlan(NamedTuple):
-    """Drawn trees, the MDP of their contexts, and its best policy."""
-
-    trees: "kernels.trees.Drawn"
-    states: "kernels.tree_plan.States"
-    #: P(s' | s,a), r(s,a), the number of the best action and the bias of each state, and the gain.
-    P: FloatArray
-    r: FloatArray
-    policy: IntArray
-    bias: FloatArray
-    gain: float
-    #: Symbols before the action to which the trees were cut; the depth if they were not cut.
-    limit: int
-
-
-class DrawnTrees:
-    """An operation mode: drawn context trees with their best policy, in the belief's context.
-
-    >>> from bayescontrol import Stream
-    >>> from bayescontrol.trees import ContextTrees
-    >>> m = ContextTrees(2, {"reward": [0.0, 1.0]}, depth=3).belief().sample(Stream(1))
-    >>> sum(m.observation_probabilities(None, 0).values())
-    1.0
-    """
-
-    def __init__(self, belief: "ContextTreeBelief", plan: TreePlan) -> None:
-        self._belief, self.plan = belief, plan
-
-    @property
-    def gain(self) -> float:
-        """The average reward of the policy in the drawn model."""
-        return self.plan.gain
-
-    def __len__(self) -> int:
-        """Return the number of states."""
-        return len(self.plan.policy)
-
-    @property
-    def state(self) -> int:
-        """The state of the current context."""
-        belief = self._belief
-        return kernels.tree_plan.find_state(self.plan.states, belief._symbols, belief._end)
-
-    def act(self, x: Any, rng: StreamLike) -> Any:
-        """Return the best action in the current context."""
-        return self._belief.alphabet.actions[int(self.plan.policy[self.state])]
-
-    def action_probabilities(self, x: Any) -> Probabilities:
-        """Return probability 1 for the best action."""
-        return {self._belief.alphabet.actions[int(self.plan.policy[self.state])]: 1.0}
-
-    def log_likelihood(self, x: Any, a: Any, o: Any) -> float:
-        """ln P(o | m, history, a)."""
-        p = self._field_probabilities(self._belief.alphabet.cycle(a, o))
-        with np.errstate(divide="ignore"):
-            return float(np.log(p).sum())
-
-    def observation_probabilities(self, x: Any, a: Any) -> Probabilities:
-        """P(o | m, history, a) for every o with positive probability."""
-        alphabet = self._belief.alphabet
-        action, found = alphabet.actions.place(a), {}
-        for symbols in alphabet.percepts():
-            p = float(self._field_probabilities(np.array([action, *symbols])).prod())
-            if p > 0.0:
-                found[alphabet.observation(symbols)] = p
-        return found
-
-    def _field_probabilities(self, cycle: IntArray) -> FloatArray:
-        """Return the probability of each symbol of a percept after the history and the action."""
-        belief, out = self._belief, np.empty(cycle.size - 1)
-        belief._write(cycle)
-        kernels.tree_plan.percept_probabilities(
-            belief.layout, self.plan.trees, belief._symbols, belief._end, out
-        )
-        return out
-
-    def __repr__(self) -> str:
-        return f"DrawnTrees({counted(len(self), 'state')}: ρ = {self.gain:.4g})"
+#: Initial capacities: nodes of the belief and of drawn trees.
+FIRST_NODES, FIRST_DRAWN = 1024, 256
 
 
 class ContextTreeBelief(Saved):
@@ -130,37 +45,36 @@ class ContextTreeBelief(Saved):
 
     saved_fields = declare(
         Fixed("settings", lambda belief: belief.settings()),
+        Part("", "history"),
         Number("steps", least=0),
         Number("log_evidence"),
-        Number("drawn/cut", "cut_draws", least=0),
-        Array("symbols", lambda belief: belief._symbols[: belief._end], shape=(None,)),
         Array("child", lambda belief: belief._used_nodes().child, shape=(None,)),
         Array("visit", lambda belief: belief._used_nodes().visit, shape=(None,)),
         Array("counts", lambda belief: belief._used_nodes().counts, shape=(None, None)),
         Array("odds", lambda belief: belief._used_nodes().odds, shape=(None,), finite=False),
         Number("full", lambda belief: int(belief.is_full), least=0),
-        Array("drawn", lambda belief: belief._saved_trees(), shape=(None,)),
-        Copied("_symbols"),
-        Copied("_path"),
         Copied("_nodes", nested=True),
+        Copied("_memory"),
+        Copied("_path"),
+        Number("drawn/cut", "cut_draws", least=0),
+        Array("drawn", lambda belief: belief._saved_trees(), shape=(None,)),
     )
 
     def __init__(self, alphabet: Alphabet, depth: int, max_nodes: int, max_states: int) -> None:
         self.alphabet, self.depth = alphabet, depth
         self.max_nodes, self.max_states = max_nodes, max_states
-        self.layout = kernels.trees.Layout(*alphabet.layout(depth))
+        self.layout = alphabet.layout(depth)
         self._new_nodes = kernels.trees.most_new_nodes(self.layout)
-        self._path = np.zeros(depth + 1, np.int64)
+        self.history = History(self.layout.size, depth)
         #: The number of observed steps, and ln P(o_<t | â_<t).
         self.steps = 0
         self.log_evidence = 0.0
         #: How many drawn trees were cut because they had more than `max_states` states.
         self.cut_draws = 0
         self._nodes = self._new_pool(min(max_nodes, FIRST_NODES))
-        self._nodes.memory[kernels.trees.USED] = self.layout.size.size - 1
-        self._symbols = np.zeros(depth + FIRST_CYCLES * self.layout.size.size, np.uint8)
-        #: The position after the last symbol of the history, which begins with `depth` zeros.
-        self._end = depth
+        #: The number of used nodes, and whether the memory is full.
+        self._memory = np.array([self.layout.size.size - 1, 0])
+        self._path = np.zeros(depth + 1, np.int64)
         self._last: TreePlan | None = None
 
     def settings(self) -> dict[str, Any]:
@@ -178,22 +92,21 @@ class ContextTreeBelief(Saved):
             n=np.zeros(size, np.int32),
             counts=np.zeros((size, int(self.layout.size[1:].max())), np.int32),
             odds=np.zeros(size),
-            memory=np.zeros(2, np.int64),
         )
 
     def _used_nodes(self) -> "kernels.trees.Nodes":
         """Return the nodes without unused capacity."""
-        return _trimmed(self._nodes, self.nodes)
+        return trimmed(self._nodes, self.nodes)
 
     @property
     def nodes(self) -> int:
         """The number of nodes in memory."""
-        return int(self._nodes.memory[kernels.trees.USED])
+        return int(self._memory[kernels.trees.USED])
 
     @property
     def is_full(self) -> bool:
         """Whether the memory is full: then the trees do not grow any more."""
-        return bool(self._nodes.memory[kernels.trees.FULL])
+        return bool(self._memory[kernels.trees.FULL])
 
     def _reserve_nodes(self) -> None:
         """Make room for all nodes that the next cycle can add."""
@@ -204,30 +117,21 @@ class ContextTreeBelief(Saved):
                 column[: len(full_column)] = full_column
             self._nodes = larger
 
-    def _write(self, cycle: IntArray) -> None:
-        """Write a cycle after the history, for a kernel; the history does not change."""
-        end = self._end + cycle.size
-        if end > self._symbols.size and self.is_full:  # only the latest context is needed any more
-            self._symbols[: self.depth] = self._symbols[self._end - self.depth : self._end]
-            self._end, end = self.depth, self.depth + cycle.size
-        elif end > self._symbols.size:
-            self._symbols = np.concatenate([self._symbols, np.zeros_like(self._symbols)])
-        self._symbols[end - cycle.size : end] = cycle
-
     # -- belief ------------------------------------------------------------------------------------
 
     def observe(self, x: Any, a: Any, o: Any) -> None:
         """Learn o = (reward, field, …) after the action. An error changes nothing."""
-        cycle = self._read(x, a, o)
+        cycle, history = self._read(x, a, o), self.history
         self._reserve_nodes()
-        self._write(cycle)
+        history.write(cycle)
         self.log_evidence += kernels.trees.learn(
-            self.layout, self._nodes, self._symbols, self._end, self._path
+            self.layout, self._nodes, self._memory, history.symbols, history.end, self._path
         )
-        self._end += cycle.size
+        history.end += len(cycle)
+        history.forgets = self.is_full  # first visits are needed no more
         self.steps += 1
 
-    def _read(self, x: Any, a: Any, o: Any) -> IntArray:
+    def _read(self, x: Any, a: Any, o: Any) -> list[int]:
         """Return the symbols of a step; raise an error if it is invalid."""
         if x is not None:
             raise BadSituation(
@@ -245,15 +149,15 @@ class ContextTreeBelief(Saved):
     def log_predictive(self, x: Any, a: Any, o: Any) -> float:
         """ln P(o | âo_<t â_t)."""
         cycle = self._read(x, a, o)
-        self._write(cycle)
-        p = [self._predict(slot)[cycle[slot]] for slot in range(1, cycle.size)]
+        self.history.write(cycle)
+        p = [self._predict(slot)[cycle[slot]] for slot in range(1, len(cycle))]
         return float(np.log(p).sum())
 
     def predictive(self, x: Any, a: Any) -> Probabilities:
         """P(o | âo_<t â_t) for every o."""
         action, found = self.alphabet.actions.place(a), {}
         for symbols in self.alphabet.percepts():
-            self._write(np.array([action, *symbols]))
+            self.history.write([action, *symbols])
             p = 1.0
             for i, k in enumerate(symbols):
                 p *= float(self._predict(i + 1)[k])
@@ -262,86 +166,53 @@ class ContextTreeBelief(Saved):
 
     def _predict(self, slot: int) -> FloatArray:
         """Return the probabilities of the symbols of this slot, given those that were written."""
-        out = np.empty(self.layout.size[slot])
+        out, history = np.empty(self.layout.size[slot]), self.history
         kernels.trees.predict(
-            self.layout, self._nodes, self._symbols, self._end + slot, slot, self._path, out
-        )
+            self.layout, self._nodes, self._memory, history.symbols, history.end + slot, slot,
+            self._path, out,
+        )  # fmt: skip
         return out
 
     def sample(self, rng: StreamLike) -> DrawnTrees:
         """Draw trees and leaves from the posterior, and plan."""
-        self._last = self.draw(rng)
-        self.cut_draws += self._last.limit < self.depth
-        return DrawnTrees(self, self._last)
+        m = self.draw(rng)
+        self._last = m.plan
+        self.cut_draws += m.plan.limit < self.depth
+        return m
 
-    def draw(self, rng: StreamLike, *, prior_structure: bool = False) -> TreePlan:
-        """Draw trees and leaves and plan, without holding them.
+    def draw(self, rng: StreamLike, *, prior_structure: bool = False) -> DrawnTrees:
+        """Draw as `sample` does, but leave no trace in the belief.
 
         With `prior_structure` the trees are drawn from the prior, and only the leaves from their
-        posterior: models that the data of other contexts has not selected.
+        posterior given these trees.
         """
-        state, size = state_of(rng), FIRST_DRAWN
+        state, size, symbols = state_of(rng), FIRST_DRAWN, self.history.symbols
         while True:
             start, trees = state.copy(), self._new_trees(size)
             used = kernels.trees.draw_structure(
-                self.layout, self._nodes, self._symbols, prior_structure, trees, start
+                self.layout, self._nodes, self._memory, symbols, prior_structure, trees, start
             )
             if used >= 0:
                 break
             size *= 2
         state[:] = start
-        limit = self._largest_limit(trees, used)
+        limit = largest_limit(self.layout, trees, used, self.max_states)
         kernels.trees.draw_leaves(
-            self.layout, self._nodes, self._symbols, trees, used, limit,
+            self.layout, self._nodes, symbols, trees, used, limit,
             np.empty((3, trees.p.shape[1])), state,
         )  # fmt: skip
-        return self._plan(_trimmed(trees, used), limit)
+        trees = trimmed(trees, used)
+        plan = solve(self.layout, self.alphabet.rewards, trees, limit, self.max_states)
+        return DrawnTrees(self.alphabet, self.history, plan)
 
     def _new_trees(self, size: int) -> "kernels.trees.Drawn":
         """Return room for drawn trees with this number of nodes."""
-        columns = [np.zeros(size, np.int64) for _ in range(5)]
         p = np.zeros((size, self._nodes.counts.shape[1]))
-        return kernels.trees.Drawn(*columns, p)
-
-    # -- planning ----------------------------------------------------------------------------------
-
-    def _largest_limit(self, trees: "kernels.trees.Drawn", used: int) -> int:
-        """Return the longest contexts to which the trees can be cut with at most `max_states`."""
-        low, high = 0, self.depth
-        if self._close(trees, used, high)[2] >= 0:
-            return high
-        while high - low > 1:  # `low` fits, `high` does not
-            middle = (low + high) // 2
-            if self._close(trees, used, middle)[2] >= 0:
-                low = middle
-            else:
-                high = middle
-        return low
-
-    def _close(
-        self, trees: "kernels.trees.Drawn", used: int, limit: int
-    ) -> tuple["kernels.tree_plan.States", int, int]:
-        """Return the states of cut trees, their number of nodes and of states; -1 if too many."""
-        room = 2 * self.max_states + int(self.layout.size.max())
-        states = kernels.tree_plan.States(*(np.empty(room, np.int64) for _ in range(5)))
-        nodes, count = kernels.tree_plan.close(
-            self.layout, trees, used, limit, states, np.empty(used, np.int64), self.max_states
-        )
-        return states, nodes, count
-
-    def _plan(self, trees: "kernels.trees.Drawn", limit: int) -> TreePlan:
-        """Return the MDP of the trees with its best policy."""
-        states, nodes, count = self._close(trees, len(trees.child), limit)
-        states, A = _trimmed(states, nodes), int(self.layout.size[0])
-        P, r = np.empty((count, A, count)), np.empty((count, A))
-        policy, bias = np.empty(count, np.int64), np.empty(count)
-        kernels.tree_plan.build_mdp(self.layout, trees, states, nodes, self.alphabet.rewards, P, r)
-        gain, _, _ = kernels.average_reward.solve_average_reward(P, r, RESTART, LIMIT, policy, bias)
-        return TreePlan(trees, states, P, r, policy, bias, float(gain), limit)
+        return kernels.trees.Drawn._make([*np.zeros((5, size), np.int64), p])
 
     def last(self) -> DrawnTrees | None:
         """Return the trees that were drawn last, in the current context."""
-        return None if self._last is None else DrawnTrees(self, self._last)
+        return None if self._last is None else DrawnTrees(self.alphabet, self.history, self._last)
 
     # -- named arrays ------------------------------------------------------------------------------
 
@@ -349,55 +220,50 @@ class ContextTreeBelief(Saved):
         """Return the trees that were drawn last as numbers; none before the first draw."""
         if self._last is None:
             return np.empty(0)
-        trees = self._last.trees
-        head = [float(self._last.limit)]
-        return np.concatenate([head, trees.child.astype(np.float64), trees.p.ravel()])
+        trees, limit = self._last.trees, float(self._last.limit)
+        return np.concatenate([[limit], trees.child.astype(np.float64), trees.p.ravel()])
 
     def _check_state(self, new: SimpleNamespace) -> None:
         """Check the saved nodes, and plan for the trees that were drawn last."""
         self._check_nodes(new)
         new._last = None
         if new.drawn.size:
-            width = self._nodes.counts.shape[1] + 1
-            size, rest = divmod(new.drawn.size - 1, width)
-            if rest:
-                raise damaged(f"'drawn' has {new.drawn.size} numbers")
+            limit, *_ = new.drawn
+            width = self._nodes.counts.shape[1]
+            size = new.drawn.size // (width + 1)
             trees = self._new_trees(size)
             trees.child[:] = new.drawn[1 : size + 1]
-            trees.p[:] = new.drawn[size + 1 :].reshape(size, width - 1)
+            trees.p[:] = new.drawn[size + 1 :].reshape(size, width)
             if not (
                 kernels.trees.place_nodes(self.layout, trees.child, trees.slot, trees.level)
                 and ((trees.p >= 0.0) & (trees.p <= 1.0)).all()
+                and 0 <= limit <= self.depth
             ):
                 raise damaged("'drawn' has no valid trees")
-            new._last = self._plan(trees, int(new.drawn[0]))
+            rewards = self.alphabet.rewards
+            new._last = solve(self.layout, rewards, trees, int(limit), self.max_states)
 
     def _check_nodes(self, new: SimpleNamespace) -> None:
-        """Raise an error unless the kernels can use the saved history and nodes."""
-        used, end, width = len(new.child), len(new.symbols), self._nodes.counts.shape[1]
-        slot = (np.arange(end) - self.depth) % self.layout.size.size
-        if end < self.depth or (new.symbols >= self.layout.size[slot]).any():
-            raise damaged("'symbols' are not a history of these actions and percepts")
-        n = new.counts.sum(1)
+        """Raise an error unless the kernels can use the saved nodes."""
+        used, n = len(new.child), new.counts.sum(1)
         visit = new.visit[(n == 1) & (new.child == 0)]
         scratch = np.empty((2, used), np.int64)
         if not (
-            new.counts.shape == (used, width)
-            and len(new.visit) == len(new.odds) == used <= self.max_nodes
+            new.counts.shape == (used, self._nodes.counts.shape[1])
+            and self.layout.size.size - 1 <= used <= self.max_nodes
+            and len(new.visit) == len(new.odds) == used
             and (new.counts >= 0).all()
-            and (new.full or ((visit >= self.depth) & (visit < end)).all())
+            and (new.full or ((visit >= self.depth) & (visit < new.history.end)).all())
             and not np.isnan(new.odds).any()
             and kernels.trees.place_nodes(self.layout, new.child, *scratch)
         ):
             raise damaged("the nodes are not those of context trees")
-        new._end = end
-        new._symbols = np.zeros(max(self._symbols.size, 2 * end), np.uint8)
-        new._symbols[:end] = new.symbols
         new._nodes = self._new_pool(min(self.max_nodes, max(FIRST_NODES, 2 * used)))
         for name in ("child", "visit", "counts", "odds"):
             getattr(new._nodes, name)[:used] = getattr(new, name)
         new._nodes.n[:used] = n
-        new._nodes.memory[:] = used, new.full
+        new._memory = np.array([used, new.full])
+        new.history.forgets = bool(new.full)
 
     def __repr__(self) -> str:
         actions = counted(len(self.alphabet.actions), "action")
@@ -406,12 +272,3 @@ class ContextTreeBelief(Saved):
             f"ContextTreeBelief({actions}, {fields}, depth {self.depth} after {self.steps} steps: "
             f"{self.nodes} nodes)"
         )
-
-
-def _trimmed(arrays: T, size: int) -> T:
-    """Return a copy of a tuple of arrays whose columns have this length; `memory` is unchanged."""
-    columns: Any = arrays
-    return columns._make(
-        array.copy() if name == "memory" else array[:size].copy()
-        for name, array in columns._asdict().items()
-    )
