@@ -89,7 +89,7 @@ def test_structures_can_be_drawn_from_the_prior_with_leaves_from_their_posterior
     problem = small(3)
     cycles = random_cycles(problem, 40, seed=4)
     belief, sizes = learned(problem, cycles), [2, 2, 3]
-    drawn = draws(belief, 20_000, prior_structure=True)
+    drawn = draws(belief, 20_000, evidence=0.0)
     for slot, E in ((1, 2), (2, 3)):
         widths = enumeration.branches(sizes, slot, 3)
         read = [shape_of(belief, trees, slot) for trees in drawn]
@@ -118,7 +118,7 @@ def test_the_only_observation_of_a_context_reaches_leaves_that_are_not_in_memory
     belief.observe(None, 1, (1.0,))
     assert belief.nodes == 1
     means: dict[Any, list[Any]] = {}
-    for trees in draws(belief, 20_000, prior_structure=True):
+    for trees in draws(belief, 20_000, evidence=0.0):
         for leaf, p in shape_of(belief, trees, 1)[1].items():
             means.setdefault(leaf, []).append(p[1])
     for leaf, ps in means.items():

@@ -40,7 +40,7 @@ def test_histories_in_the_same_state_have_the_same_predictions_and_next_states(
     belief = learned(problem, random_cycles(problem, 30, seed))
     rng = Stream(seed)
     plan = max(
-        (belief.draw(rng, prior_structure=True).plan for _ in range(20)),
+        (belief.draw(rng, evidence=0.0).plan for _ in range(20)),
         key=lambda p: len(p.policy),
     )
     assert 4 < len(plan.policy) <= problem.max_states
@@ -87,7 +87,7 @@ def test_there_are_as_few_states_as_possible(seed: int) -> None:
     belief = learned(problem, random_cycles(problem, 40, seed))
     rng = Stream(seed)
     for _ in range(30):
-        plan = belief.draw(rng, prior_structure=True).plan
+        plan = belief.draw(rng, evidence=0.0).plan
         if plan.limit < problem.depth:
             continue
         assert len(plan.policy) == number_of_states(belief, plan.trees, 7)
@@ -108,7 +108,7 @@ def test_trees_with_too_many_states_are_cut_to_the_longest_contexts_that_fit() -
     large, cut = learned(roomy, cycles), learned(tight, cycles)
     was_cut = 0
     for seed in range(40):
-        whole, plan = (b.draw(Stream(seed), prior_structure=True).plan for b in (large, cut))
+        whole, plan = (b.draw(Stream(seed), evidence=0.0).plan for b in (large, cut))
         fitting = [k for k in range(10) if number_of_states(large, whole.trees, k) <= 12]
         assert plan.limit == max(fitting)
         assert len(plan.policy) == number_of_states(large, whole.trees, plan.limit)

@@ -20,7 +20,8 @@ import numpy as np
 
 from bayescontrol._arrays import AnyArray, FloatArray, IntArray
 from bayescontrol.kernels._jit import jit, leaf
-from bayescontrol.kernels.trees import Drawn, Layout
+from bayescontrol.kernels.elementary import log
+from bayescontrol.kernels.trees import Drawn, Layout, Nodes, predict
 
 
 class States(NamedTuple):
@@ -140,6 +141,33 @@ def percept_probabilities(
     recent = symbols[: end + cycle][::-1]
     for slot in range(1, cycle):
         out[slot - 1] = drawn.p[_read_leaf(layout, drawn, slot, recent), symbols[end + slot]]
+
+
+@leaf
+def compare(
+    layout: Layout, nodes: Nodes, memory: IntArray, drawn: Drawn, states: States, symbols: AnyArray,
+    start: int, end: int, path: IntArray, p: FloatArray, visited: IntArray,
+) -> float:  # fmt: skip
+    """Compare the predictions of drawn trees with those of the belief, from `start` to `end`.
+
+    Return the mean over these cycles of KL(P(o | âo, â) ‖ P(o | m, âo, â)) in nats, where fields
+    are predicted given the earlier ones of their cycle as they were. The state before each cycle is
+    written into `visited`.
+    """
+    cycle = layout.size.size
+    total = 0.0
+    for t in range((end - start) // cycle):
+        at = start + t * cycle
+        visited[t] = find_state(states, symbols, at)
+        recent = symbols[: at + cycle][::-1]
+        for slot in range(1, cycle):
+            predict(layout, nodes, memory, symbols, at + slot, slot, path, p)
+            i = _read_leaf(layout, drawn, slot, recent)
+            for k in range(layout.size[slot]):
+                if p[k] > 0.0:
+                    q = drawn.p[i, k]
+                    total += p[k] * log(p[k] / q) if q > 0.0 else np.inf
+    return total / max((end - start) // cycle, 1)
 
 
 @jit

@@ -211,14 +211,15 @@ class Drawn(NamedTuple):
 
 @leaf
 def draw_structure(
-    layout: Layout, nodes: Nodes, memory: IntArray, symbols: AnyArray, from_prior: bool,
+    layout: Layout, nodes: Nodes, memory: IntArray, symbols: AnyArray, evidence: float,
     drawn: Drawn, rng: UIntArray,
 ) -> int:  # fmt: skip
     """Draw the trees, without parameters; return the number of nodes, -1 if there is no room.
 
-    From the root on, a node is a leaf with its posterior probability σ(ω), or with the prior one
-    if `from_prior`. Subtrees without data are drawn from the prior, and so are those with a single
-    symbol, since it says nothing about them.
+    From the root on, a node is a leaf with probability σ(ω₀ + evidence (ω - ω₀)), where ω₀ are the
+    prior log-odds: with `evidence` 1 that is the posterior, with 0 the prior. Subtrees without data
+    are drawn from the prior, and so are those with a single symbol, since it says nothing about
+    them.
     """
     used = layout.size.size - 1
     if used > drawn.child.size:
@@ -235,8 +236,10 @@ def draw_structure(
         first = 0
         if source >= 0:
             first = nodes.child[source]
-            if first > 0 and not from_prior:
+            if first > 0 and evidence >= 1.0:
                 odds = nodes.odds[source]
+            elif first > 0 and odds > -np.inf:
+                odds += evidence * (nodes.odds[source] - odds)
             elif first == 0 and memory[FULL]:
                 is_open = False
             elif first == 0 and nodes.n[source] == 1:

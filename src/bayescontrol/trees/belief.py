@@ -180,17 +180,17 @@ class ContextTreeBelief(Saved):
         self.cut_draws += m.plan.limit < self.depth
         return m
 
-    def draw(self, rng: StreamLike, *, prior_structure: bool = False) -> DrawnTrees:
+    def draw(self, rng: StreamLike, *, evidence: float = 1.0) -> DrawnTrees:
         """Draw as `sample` does, but leave no trace in the belief.
 
-        With `prior_structure` the trees are drawn from the prior, and only the leaves from their
-        posterior given these trees.
+        `evidence` weighs the evidence about the trees: with 0 they are drawn from the prior. The
+        leaves are always drawn from their posterior given the trees.
         """
         state, size, symbols = state_of(rng), FIRST_DRAWN, self.history.symbols
         while True:
             start, trees = state.copy(), self._new_trees(size)
             used = kernels.trees.draw_structure(
-                self.layout, self._nodes, self._memory, symbols, prior_structure, trees, start
+                self.layout, self._nodes, self._memory, symbols, evidence, trees, start
             )
             if used >= 0:
                 break
