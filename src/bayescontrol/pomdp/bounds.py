@@ -137,7 +137,12 @@ def qmdp(pomdp: "POMDP", *, tolerance: float = 1e-9, limit: int = 100_000) -> Al
     (AlphaVectors(upper bound, 3 vectors), 189.0)
     """
     P = pomdp.transition.swapaxes(0, 1)
-    return _upper_bound(pomdp, lambda alpha: P @ alpha.max(0), tolerance, limit)
+
+    def expected_best(alpha: FloatArray) -> FloatArray:
+        best: FloatArray = P @ alpha.max(0)
+        return best
+
+    return _upper_bound(pomdp, expected_best, tolerance, limit)
 
 
 def fast_informed_bound(
@@ -156,8 +161,8 @@ def fast_informed_bound(
     M = pomdp.joint.reshape(-1, X)
 
     def expected_best(alpha: FloatArray) -> FloatArray:
-        best: FloatArray = (M @ alpha.T).max(1)
-        return best.reshape(A, S, X).sum(1)
+        best: FloatArray = (M @ alpha.T).max(1).reshape(A, S, X).sum(1)
+        return best
 
     return _upper_bound(pomdp, expected_best, tolerance, limit)
 
@@ -198,7 +203,7 @@ def _rounding(pomdp: "POMDP", alpha: FloatArray, discount: float | None) -> floa
     """Return a bound on the rounding error of values, or of the gain."""
     _, S, X, _ = pomdp.joint.shape
     largest = float(np.abs(pomdp.reward).max() + np.abs(alpha).max())
-    return (2 * S * X + 8) * EPSILON * largest / (1.0 - (discount or 0.0))
+    return float((2 * S * X + 8) * EPSILON * largest / (1.0 - (discount or 0.0)))
 
 
 # -- a lower bound -----------------------------------------------------------------------------

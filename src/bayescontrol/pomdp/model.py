@@ -139,8 +139,9 @@ class POMDP:
         X = len(self.states)
         if start is None:
             return np.full(X, 1.0 / X)
-        if isinstance(start, Hashable) and (start in self.states or not np.ndim(start)):
-            return np.eye(X)[self.states.place(start)]
+        if isinstance(start, str | int) or (isinstance(start, Hashable) and start in self.states):
+            first: FloatArray = np.eye(X)[self.states.place(start)]
+            return first
         return _probabilities(start, "start", ("states", X))
 
     def _fill(self) -> None:
@@ -258,7 +259,7 @@ def _probabilities(table: ArrayLike, name: str, *axes: tuple[str, int]) -> Float
     if p.shape != expected:
         sizes = ", ".join(axis for axis, _ in axes)
         raise InvalidTable(f"{name} has shape {p.shape}: expected ({sizes}) = {expected}")
-    return p / p.sum(-1, keepdims=True)
+    return np.asarray(p / p.sum(-1, keepdims=True), np.float64)
 
 
 def _as_percept(o: Any) -> tuple[float, Any]:

@@ -35,7 +35,7 @@ class POMDPMode(ClassMode):
     >>> from bayescontrol.pomdp import tiger
     >>> mode = POMDPModes([tiger()])[0]
     >>> b = mode.advance(mode.start(), "listen", (-1.0, "growl left"))
-    >>> mode.act(b, rng=None), mode.likelihood(b, "listen", (-1.0, "growl left"))
+    >>> mode.act(b, rng=None), round(mode.likelihood(b, "listen", (-1.0, "growl left")), 3)
     ('listen', 0.745)
     """
 
@@ -93,7 +93,7 @@ class POMDPModes(ModeClass[POMDPMode, None, Any, Any]):
     >>> agent.observe("listen", (-1.0, "growl left"))
     >>> agent.observe("listen", (-1.0, "growl left"))
     >>> agent.belief
-    FiniteBelief(2 modes after 2 observations: sharp 0.589, deaf 0.411)
+    FiniteBelief(2 modes after 2 observations: sharp 0.5889, deaf 0.4111)
     """
 
     format_name: ClassVar[str] = "POMDPModes"
@@ -146,12 +146,10 @@ class POMDPModes(ModeClass[POMDPMode, None, Any, Any]):
         *,
         names: Sequence[str] | None = None,
     ) -> None:
-        if isinstance(pomdps, POMDP | Mapping | str) or not isinstance(pomdps, Sequence):
-            raise InvalidTable(f"pomdps={str(pomdps)[:80]}: expected a list of POMDPs")
+        if not isinstance(pomdps, list | tuple) or not pomdps:
+            raise InvalidTable(f"pomdps={str(pomdps)[:80]}: expected a list of one or more POMDPs")
         #: The problems, and their policies.
         self.pomdps = tuple(map(POMDP.of, pomdps))
-        if not self.pomdps:
-            raise InvalidTable("POMDPModes needs at least one POMDP")
         first = self.pomdps[0]
         for m, pomdp in enumerate(self.pomdps):
             for attribute in ("actions", "observations", "rewards_observed"):
@@ -162,7 +160,7 @@ class POMDPModes(ModeClass[POMDPMode, None, Any, Any]):
                         "class need the same"
                     )
         super().__init__(len(self.pomdps), names)
-        self.prior = as_prior(prior, len(self))
+        self.prior: FloatArray = as_prior(prior, len(self))
         self.policies = _policies(self.pomdps, policy)
 
     def environment(self, m: int | str, start: Any = None) -> POMDPEnvironment:
@@ -180,7 +178,7 @@ class POMDPModes(ModeClass[POMDPMode, None, Any, Any]):
         return {
             "pomdps": [pomdp.settings() for pomdp in self.pomdps],
             "policy": [policy.settings() for policy in self.policies],
-            "prior": None if self.prior is None else self.prior.tolist(),
+            "prior": self.prior.tolist(),
             "names": None if self.names is None else list(self.names),
         }
 
@@ -200,7 +198,7 @@ def _policies(pomdps: Sequence[POMDP], policy: Planning) -> tuple[Any, ...]:
     require_instance(policy, "the policy")
     if callable(policy):
         found = [policy(pomdp) for pomdp in pomdps]
-    elif isinstance(policy, Sequence) and len(policy) == len(pomdps):
+    elif isinstance(policy, list | tuple) and len(policy) == len(pomdps):
         found = [
             _alpha_vectors(pomdp, given) if isinstance(given, Mapping) else given
             for pomdp, given in zip(pomdps, policy, strict=True)
@@ -241,7 +239,8 @@ def _measure_states(agent: Any, _a: Any, _o: Any) -> FloatArray:
     belief = finite_belief(agent, "the distribution of the hidden state")
     x = agent.x
     mixed = belief.mix(StateProbabilities, lambda mode: mode.state_probabilities(x))
-    names = dict.fromkeys(name for mode in belief.modes for name in mode.pomdp.states)
+    modes: Any = belief.modes
+    names = dict.fromkeys(name for mode in modes for name in mode.pomdp.states)
     return np.array([mixed.get(name, 0.0) for name in names])
 
 
