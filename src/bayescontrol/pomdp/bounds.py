@@ -200,10 +200,13 @@ def _upper_bound(
 
 
 def _rounding(pomdp: "POMDP", alpha: FloatArray, discount: float | None) -> float:
-    """Return a bound on the rounding error of values, or of the gain."""
+    """Return a bound on the rounding error of values, or of the gain.
+
+    64 roundings are for sums of probabilities, which are 1 up to `model.ROUNDING`.
+    """
     _, S, X, _ = pomdp.joint.shape
     largest = float(np.abs(pomdp.reward).max() + np.abs(alpha).max())
-    return float((2 * S * X + 8) * EPSILON * largest / (1.0 - (discount or 0.0)))
+    return float((2 * S * X + 64) * EPSILON * largest / (1.0 - (discount or 0.0)))
 
 
 # -- a lower bound -----------------------------------------------------------------------------

@@ -106,6 +106,12 @@ class _Reader:
             if token.text in _AXES:
                 self._read_entry(token)
                 continue
+            if token.text not in (*_LISTS, "discount", "values", "start"):
+                self._fail(
+                    token,
+                    f"{token.text!r} is not a statement, or one number too many: expected "
+                    "discount, values, states, actions, observations, start, T, O or R",
+                )
             is_partial = token.text == "start" and self._peek() in ("include", "exclude")
             keyword = self._next().text if is_partial else ""
             if (colon := self._next()).text != ":":
@@ -122,10 +128,7 @@ class _Reader:
                 self.discount = None if discount == 1.0 else discount
             else:
                 self._fail(
-                    token,
-                    f"{token.text!r} is not a valid statement: expected discount: with a number, "
-                    "values: with reward or cost, states:, actions:, observations:, start:, T:, "
-                    "O: or R:",
+                    token, "expected one number after discount:, and reward or cost after values:"
                 )
 
     # -- tokens ---------------------------------------------------------------------------------
