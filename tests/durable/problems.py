@@ -24,6 +24,7 @@ from bayescontrol.finite.classes import make, names
 from bayescontrol.finite.tabular import TabularModes, random_modes
 from bayescontrol.lqr import LinearQuadratic, SystemPrior, double_integrator
 from bayescontrol.mdp import DirichletMDP, GibbsMDP, GibbsPrior, MDPModes, chain_mdp
+from bayescontrol.pomdp import POMDPModes, tiger
 
 PROBLEMS: dict[str, Any] = {
     "bernoulli": bc.BernoulliBandit(["red", ("a", 1), 3]),
@@ -72,6 +73,12 @@ PROBLEMS: dict[str, Any] = {
     "MDP models": DirichletMDP(["home", "away", "shop"], ["left", "right"], "away"),
     "MDP models, possible": DirichletMDP(
         2, 2, alpha=0.5, possible=[[[True, True], [True, True]], [[True, True], [False, False]]]
+    ),
+    "POMDPs": POMDPModes([tiger(), tiger(accuracy=0.6)], prior=[1 / 3, 2 / 3]),
+    "POMDPs, rewards hidden": POMDPModes(
+        [tiger(None, accuracy=p, rewards_observed=False) for p in (0.9, 0.7)],
+        "fast_informed_bound",
+        names=["sharp", "deaf"],
     ),
     "changing": bc.BernoulliBandit(["red", "blue"]).changing(window=5),
     "changing, per arm": bc.PoissonBandit(2).changing(per_arm=True, hazards=[0.1, 0.01]),
@@ -124,6 +131,9 @@ def observation(problem: Any, agent: DurableAgent, action: Any, x: Any, rng: bc.
     match agent.model.name:
         case "gibbs-mdp":
             return (rng.random(), rng.integers(3) if problem.states else f"room {rng.integers(3)}")
+        case "pomdp-modes":
+            reward = -1.0 if action == "listen" else (10.0, -100.0)[rng.integers(2)]
+            return reward, ("growl left", "growl right")[rng.integers(2)]
         case "dirichlet-mdp":
             return rng.random(), problem.states[rng.integers(len(problem.states))]
         case "categorical-bandit":
