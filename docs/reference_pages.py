@@ -29,6 +29,7 @@ MAIN: Final = {
     "bayescontrol.lqr": ("LinearQuadratic",),
     "bayescontrol.alarms": ("Alarm", "Guarded"),
     "bayescontrol.mdp": ("DirichletMDP", "GibbsMDP", "MDP", "Maze"),
+    "bayescontrol.pomdp": ("AlphaVectors", "POMDP", "POMDPModes"),
     "bayescontrol.finite.parametric": ("ParametricModes",),
     "bayescontrol.finite.tabular": ("TabularModes",),
 }  # fmt: skip

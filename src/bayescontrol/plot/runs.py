@@ -173,8 +173,16 @@ def state_belief(
     if len(names) != values.shape[1]:
         raise ValueError(f"{len(names)} states given, the record has {values.shape[1]}")
     lines = _most_prominent(dict(zip(names, values.T, strict=True)), "other states")
-    title, ylabel = "Belief about the hidden state", "P(x | past)"
-    return _draw_lines(lines, title, ylabel, ax, ylim=(-0.02, 1.02))
+    t, title = _thinned(len(values)), "Belief about the hidden state"
+    series = [
+        Series(name, t + 1, y[t], kind="step", dash=line_dash(k))
+        for k, (name, y) in enumerate(lines.items())
+    ]
+    # The legend has a place of its own above the lines, in rows of three names.
+    ylim = (-0.02, 1.08 + 0.09 * -(-len(lines) // 3))
+    panel = Panel(title, "step t", "P(x | past)", series, ylim=ylim, legend="upper left",
+                  legend_columns=3)  # fmt: skip
+    return figures.draw(panel, ax)
 
 
 def drawn_mode(record: Record, ax: "Axes | None" = None) -> Plot:
