@@ -48,11 +48,11 @@ EARLY_SWEEPS: Final = 10
 class AlphaVectors:
     """A policy on distributions b of the hidden state: the action of the best vector.
 
-    `vectors` is an array [k, x], and `actions` has the index of the action of each vector. If
-    several actions are best, up to rounding, they are equally probable. `bound` says whether
-    `value(b)` is an "upper" or a "lower" bound on the best value, if it is known. `error` is the
-    largest difference to the limit of the iteration. With average reward `gain` is the upper bound
-    on it, and values are relative.
+    It is a policy for `pomdp`. `vectors` is an array [k, x], and `actions` has the index of the
+    action of each vector. If several actions are best, up to rounding, they are equally probable.
+    `bound` says whether `value(b)` is an "upper" or a "lower" bound on the best value, if it is
+    known. `error` is the largest difference to the limit of the iteration. With average reward
+    `gain` is the upper bound on it, and values are relative.
 
     >>> from bayescontrol.pomdp import tiger
     >>> pomdp = tiger()

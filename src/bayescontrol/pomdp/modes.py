@@ -82,10 +82,11 @@ class POMDPMode(ClassMode):
 class POMDPModes(ModeClass[POMDPMode, None, Any, Any]):
     """One mode for each POMDP of a class with the same actions and observations.
 
-    `policy` plans: "qmdp", "fast_informed_bound", "point_based", or a function that returns, for a
-    POMDP, an object with `act(b, rng)` and `action_probabilities(b)`, where b is the distribution
-    of the hidden state. It may also be the list of the policies themselves, one for each problem.
-    `prior` is P(m), uniform by default, and `names` are the names of the modes.
+    `pomdps` is a list of them. `policy` plans: "qmdp", "fast_informed_bound", "point_based", or a
+    function that returns, for a POMDP, an object with `act(b, rng)` and `action_probabilities(b)`,
+    where b is the distribution of the hidden state. It may also be the list of the policies
+    themselves, one for each problem. `prior` is P(m), uniform by default, and `names` are the names
+    of the modes.
 
     >>> from bayescontrol.pomdp import tiger
     >>> modes = POMDPModes([tiger(accuracy=0.85), tiger(accuracy=0.6)], names=["sharp", "deaf"])
