@@ -105,7 +105,7 @@ class POMDPModes(ModeClass[POMDPMode, None, Any, Any]):
         "mode for each, with a policy on distributions of the hidden state.",
         {
             "pomdps": SettingDoc(
-                "list of M objects",
+                'list of M {"dict": [["states", …], …]}',
                 "Each has states, actions and observations (names, or their number), transition "
                 "[x][a][y], observation [a][y][z], reward [x][a], [x][a][y] or [x][a][y][z], and "
                 "may have discount (default: average reward), start (default: uniform) and "
@@ -113,8 +113,8 @@ class POMDPModes(ModeClass[POMDPMode, None, Any, Any]):
                 largest=100,
             ),
             "policy": SettingDoc(
-                '"qmdp", "fast_informed_bound" or "point_based", or a list of M objects',
-                "Each object has vectors [k][x] and actions [k], numbers from 0 on: the policy "
+                '"qmdp", "fast_informed_bound" or "point_based", or list of M {"dict": […]}',
+                "Each dict has vectors [k][x] and actions [k], numbers from 0 on: the policy "
                 'takes the action of the best vector. Default: "qmdp". Logs store the vectors.',
             ),
             "prior": SettingDoc("list of M probabilities", "P(m). Default: uniform."),
@@ -122,12 +122,12 @@ class POMDPModes(ModeClass[POMDPMode, None, Any, Any]):
         },
         example={
             "pomdps": [
-                {
-                    "states": 2, "actions": ["wait", "open"], "observations": 2,
-                    "transition": [[[1, 0], [0.5, 0.5]], [[0, 1], [0.5, 0.5]]],
-                    "observation": [[[p, 1 - p], [1 - p, p]], [[0.5, 0.5], [0.5, 0.5]]],
-                    "reward": [[0, 1], [0, -1]], "discount": 0.9,
-                }
+                {"dict": [
+                    ["states", 2], ["actions", ["wait", "open"]], ["observations", 2],
+                    ["transition", [[[1, 0], [0.5, 0.5]], [[0, 1], [0.5, 0.5]]]],
+                    ["observation", [[[p, 1 - p], [1 - p, p]], [[0.5, 0.5], [0.5, 0.5]]]],
+                    ["reward", [[0, 1], [0, -1]]], ["discount", 0.9],
+                ]}
                 for p in (0.75, 0.5)
             ],
             "names": ["sharp", "deaf"],
