@@ -30,6 +30,7 @@ MAIN: Final = {
     "bayescontrol.alarms": ("Alarm", "Guarded"),
     "bayescontrol.trees": ("ContextTrees",),
     "bayescontrol.mdp": ("DirichletMDP", "GibbsMDP", "MDP", "Maze"),
+    "bayescontrol.pomdp": ("AlphaVectors", "POMDP", "POMDPModes"),
     "bayescontrol.finite.parametric": ("ParametricModes",),
     "bayescontrol.finite.tabular": ("TabularModes",),
 }  # fmt: skip

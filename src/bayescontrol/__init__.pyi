@@ -7,8 +7,8 @@ from bayescontrol import (
     convergence as convergence, durable as durable, entropy as entropy, errors as errors,
     finite as finite, gym as gym, interaction as interaction, kernels as kernels,
     lab as lab, lqr as lqr, mdp as mdp, metrics as metrics, modes as modes,
-    offpolicy as offpolicy, plot as plot, protocols as protocols, record as record,
-    report as report, rule as rule, schedules as schedules, seeding as seeding,
+    offpolicy as offpolicy, plot as plot, pomdp as pomdp, protocols as protocols,
+    record as record, report as report, rule as rule, schedules as schedules, seeding as seeding,
     serve as serve, simulators as simulators, situations as situations,
     statistics as statistics, systems as systems, testing as testing, trees as trees,
 )  # fmt: skip
@@ -41,6 +41,8 @@ from bayescontrol.mdp.gibbs import GibbsMDP as GibbsMDP
 from bayescontrol.modes import (
     DiscreteMode as DiscreteMode, PairedMode as PairedMode, tailor as tailor,
 )  # fmt: skip
+from bayescontrol.pomdp.model import POMDP as POMDP
+from bayescontrol.pomdp.modes import POMDPModes as POMDPModes
 from bayescontrol.protocols import MISSING as MISSING
 from bayescontrol.record import Probe as Probe, Record as Record
 from bayescontrol.rule import ControlRule as ControlRule

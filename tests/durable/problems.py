@@ -24,6 +24,7 @@ from bayescontrol.finite.classes import make, names
 from bayescontrol.finite.tabular import TabularModes, random_modes
 from bayescontrol.lqr import LinearQuadratic, SystemPrior, double_integrator
 from bayescontrol.mdp import DirichletMDP, GibbsMDP, GibbsPrior, MDPModes, chain_mdp
+from bayescontrol.pomdp import POMDPModes, tiger
 
 PROBLEMS: dict[str, Any] = {
     "bernoulli": bc.BernoulliBandit(["red", ("a", 1), 3]),
@@ -94,6 +95,15 @@ PROBLEMS |= {
     for bandit in FAMILIES
     if bandit not in set(map(type, PROBLEMS.values()))
 }
+# New kinds are last: the seeds of the stored logs count the kinds.
+PROBLEMS |= {
+    "POMDPs": POMDPModes([tiger(), tiger(accuracy=0.6)], prior=[1 / 3, 2 / 3]),
+    "POMDPs, rewards hidden": POMDPModes(
+        [tiger(None, accuracy=p, rewards_observed=False) for p in (0.9, 0.7)],
+        "fast_informed_bound",
+        names=["sharp", "deaf"],
+    ),
+}
 
 STEPS = 12
 
@@ -124,6 +134,9 @@ def observation(problem: Any, agent: DurableAgent, action: Any, x: Any, rng: bc.
     match agent.model.name:
         case "gibbs-mdp":
             return (rng.random(), rng.integers(3) if problem.states else f"room {rng.integers(3)}")
+        case "pomdp-modes":
+            reward = -1.0 if action == "listen" else (10.0, -100.0)[rng.integers(2)]
+            return reward, ("growl left", "growl right")[rng.integers(2)]
         case "dirichlet-mdp":
             return rng.random(), problem.states[rng.integers(len(problem.states))]
         case "categorical-bandit":

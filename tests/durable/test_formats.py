@@ -155,7 +155,7 @@ def _parts_of_the_library() -> Iterator[Any]:
     """The classes and functions of the problems, beliefs, agents and schedules."""
     homes = (
         "alarms", "bandits", "bank", "baselines", "beliefs", "finite", "lqr", "mdp", "modes",
-        "rule", "schedules", "simulators",
+        "pomdp", "rule", "schedules", "simulators",
     )  # fmt: skip
     prefixes = tuple(f"bayescontrol.{home}" for home in homes)
     for name, module in list(sys.modules.items()):

@@ -18,6 +18,7 @@ from bayescontrol.errors import (
 from bayescontrol.gym import WORLDS, Continuing, drive, register
 from bayescontrol.lqr import DeterminantDoubling, LinearPlant, LinearQuadratic, SystemPrior
 from bayescontrol.mdp import GibbsMDP, Maze
+from bayescontrol.pomdp import POMDPModes, tiger
 from bayescontrol.seeding import as_stream
 
 
@@ -159,3 +160,21 @@ def test_a_box_of_states_is_refused_with_a_hint() -> None:
         GibbsMDP(world.actions, world.x).agent()
     with pytest.raises(TypeError, match="drive with the modes of bayescontrol"):
         _ = world.states
+
+
+def test_a_pomdp_equals_the_library_world_bit_for_bit_and_its_agents_act_in_it() -> None:
+    env: Any = gymnasium.make("bayescontrol/POMDP-v0", problem=tiger(accuracy=0.9))
+    assert env.reset(seed=5)[0] == 2  # nothing is observed yet
+    rng, ours = stream_of_reset(5), tiger(accuracy=0.9).environment()
+    for t in range(300):
+        z, r, *_ = env.step(t % 3)
+        o = ours.respond(ours.pomdp.actions[t % 3], rng)
+        assert (r, ours.pomdp.observations[z]) == o
+    pomdp = env.unwrapped.pomdp
+    deaf = tiger(accuracy=0.6).settings() | {"states": 2, "actions": 3, "observations": 2}
+    agent = POMDPModes([pomdp, deaf]).agent()
+    record = interact(agent, Continuing(env), 300, seed=0)
+    assert len(record) == 300
+    assert agent.belief.posterior()[0] > 0.99
+    with pytest.raises(InvalidTable, match="problem='lion': give tiger, shuttle, hallway"):
+        gymnasium.make("bayescontrol/POMDP-v0", problem="lion")

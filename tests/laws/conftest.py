@@ -11,6 +11,7 @@ from bayescontrol import ControlRule, DiscreteMode, FiniteBelief, PairedMode, ta
 from bayescontrol.finite.chain import GrowingChain, chain
 from bayescontrol.finite.examples import THREE_MODES_PRIOR, prize_or_frog, three_modes
 from bayescontrol.finite.tabular import TabularModes, random_modes
+from bayescontrol.pomdp import POMDPModes, tiger
 from bayescontrol.seeding import Stream
 from bayescontrol.situations import stay
 
@@ -38,6 +39,12 @@ def tabular(modes: Any, prior: Any = None) -> Class:
 
 def listed(modes: TabularModes) -> Class:
     return Class(list(modes), None, modes.start, modes.advance, modes.environment)
+
+
+def hidden(rewards_observed: bool) -> Class:
+    tigers = [tiger(accuracy=p, rewards_observed=rewards_observed) for p in (0.9, 0.7, 0.5)]
+    modes = POMDPModes(tigers, "fast_informed_bound")
+    return Class(list(modes), [0.5, 0.2, 0.3], environment=modes.environment)
 
 
 def coin(p: float, guess: str) -> DiscreteMode[None, str, int]:
@@ -143,6 +150,8 @@ SHIPPED: dict[str, Class] = {
     "discrete modes": Class([coin(0.2, "tails"), coin(0.8, "heads"), coin(0.5, "pass")]),
     "tailored models": Class(tailored()),
     "filters": Class([Filter(0.9, 0.8), Filter(0.6, 0.95), Filter(0.5, 0.6)]),
+    "POMDPs": hidden(rewards_observed=True),
+    "POMDPs, rewards hidden": hidden(rewards_observed=False),
     "valves": Class([Valve(g) for g in GAINS], None, 5.0, lambda _x, _a, o: o, Room),
 }
 

@@ -31,6 +31,7 @@ from bayescontrol.mdp import GibbsMDP, Maze
 from bayescontrol.metrics import regret
 from bayescontrol.plot import Plot
 from bayescontrol.plot.palette import LIGHT
+from bayescontrol.pomdp import shuttle, state_belief
 
 PROBES = ["posterior", "drawn_mode", "log_score"]
 
@@ -314,3 +315,30 @@ def test_a_missing_column_is_named_with_the_way_to_record_it() -> None:
         Record([], []).plot()
     with pytest.raises(MissingCapability, match="observations have no `state`"):
         plot.maze(Maze(), record)
+
+
+def test_the_belief_about_hidden_states_is_drawn_with_their_names() -> None:
+    pomdp = shuttle()
+    probes = {"state_belief": state_belief}
+    record = interact(pomdp.agent(), pomdp.environment(), 40, seed=0, probes=probes)
+    drawn = plot.state_belief(record, pomdp.states)
+    (ax,) = drawn.axes
+    values = lines(drawn)
+    assert len(values) == 7
+    assert list(values)[-1] == "other states"
+    assert set(values) - {"other states"} < set(pomdp.states)
+    np.testing.assert_allclose(sum(values.values()), 1.0, rtol=1e-12)
+    first = next(iter(values))
+    assert np.array_equal(values[first], record["state_belief"][:, pomdp.states.place(first)])
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("step t", "P(x | past)")
+    assert ax.get_legend() is not None
+    assert titles(record.plot()) == [
+        "Belief about the hidden state",
+        "Reward",
+        "Observations",
+        "Actions",
+    ]
+    with pytest.raises(ValueError, match="2 states given, the record has 8"):
+        plot.state_belief(record, ["here", "there"])
+    with pytest.raises(MissingCapability, match=r"pomdp\.state_belief"):
+        plot.state_belief(Record([0], [0]))

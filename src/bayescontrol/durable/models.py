@@ -30,6 +30,7 @@ from bayescontrol.finite.tabular import TabularModes
 from bayescontrol.lqr.problem import LinearQuadratic
 from bayescontrol.mdp.dirichlet import DirichletMDP
 from bayescontrol.mdp.gibbs import GibbsMDP
+from bayescontrol.pomdp.modes import POMDPModes
 from bayescontrol.schedules import Schedule, every_step
 
 # -- the kinds of problems that logs can store ----------------------------------------------------
@@ -92,7 +93,7 @@ class DrawsModel(bandits.DrawsBandit):
 _PROBLEMS: Final[tuple[Any, ...]] = (
     *bandits.FAMILIES, bandits.LinearBandit, bandits.LogisticBandit, bandits.JointBandit,
     bandits.LogitNormalBandit, TabularModes, GrowingChain, GibbsMDP, DirichletMDP, LinearQuadratic,
-    ChangingModel, DrawsModel, PooledModel,
+    ChangingModel, DrawsModel, PooledModel, POMDPModes,
 )  # fmt: skip
 #: The problem classes by the stored names of their kinds.
 KINDS: Final[Mapping[str, Any]] = {problem.model_kind.name: problem for problem in _PROBLEMS}

@@ -19,7 +19,7 @@ import math
 from abc import abstractmethod
 from collections.abc import Iterator
 from itertools import product
-from typing import Any, NoReturn, TypeAlias
+from typing import Any, NoReturn, TypeAlias, cast
 
 import numpy as np
 
@@ -30,6 +30,8 @@ from bayescontrol.errors import InvalidTable, MissingCapability, MissingExtra, U
 from bayescontrol.finite.chain import chain
 from bayescontrol.lqr import PLANTS, LinearPlant, LinearSystem
 from bayescontrol.mdp.maze import Maze
+from bayescontrol.pomdp import worlds as pomdp_worlds
+from bayescontrol.pomdp.model import POMDP
 from bayescontrol.seeding import Stream, as_stream
 
 try:
@@ -404,10 +406,53 @@ class LinearPlantEnv(WorldEnv):
         return -float(o.cost)
 
 
+class POMDPEnv(WorldEnv):
+    """A POMDP: "tiger", "shuttle", "hallway", or one of yours.
+
+    States, actions and observations are numbers, also in the attribute `pomdp`, the problem itself.
+    The number after the last observation says that nothing has been observed yet.
+
+    >>> env = gymnasium.make("bayescontrol/POMDP-v0", problem="tiger")
+    >>> env.reset(seed=0)[0], env.observation_space
+    (2, Discrete(3))
+    >>> env.step(0)[1]
+    -1.0
+    """
+
+    def __init__(self, problem: str | POMDP = "tiger", render_mode: str | None = None) -> None:
+        if isinstance(problem, str):
+            if problem not in ("tiger", "shuttle", "hallway"):
+                raise InvalidTable(
+                    f"problem={problem!r}: give tiger, shuttle, hallway, or a POMDP of yours"
+                )
+            problem = cast("POMDP", getattr(pomdp_worlds, problem)())
+        X, actions, self._nothing = map(
+            len, (problem.states, problem.actions, problem.observations)
+        )
+        numbers = {"states": X, "actions": actions, "observations": self._nothing}
+        self.pomdp = POMDP(**(problem.settings() | numbers))
+        spaces = _spaces.Discrete(actions), _spaces.Discrete(self._nothing + 1)
+        super().__init__(*spaces, render_mode)
+
+    def _begin(self, rng: Stream) -> Any:
+        """Return the problem in a state that is drawn at the first step."""
+        self._seen = self._nothing
+        return self.pomdp.environment()
+
+    def _observe(self) -> int:
+        """Return the number of the last observation."""
+        return self._seen
+
+    def _reward(self, o: Any) -> float:
+        """Return the reward, and remember the observation."""
+        self._seen = int(o.observation)
+        return float(o.reward)
+
+
 #: The class of each registered id.
 WORLDS = {
     f"bayescontrol/{name}-v0": f"{__name__}:{name}Env"
-    for name in ("Bandit", "Maze", "Chain", "LinearPlant")
+    for name in ("Bandit", "Maze", "Chain", "LinearPlant", "POMDP")
 }
 
 

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from bayescontrol import bandits, bank, baselines, lqr, mdp
+from bayescontrol import bandits, bank, baselines, lqr, mdp, pomdp
 from bayescontrol.beliefs import FiniteBelief
 from bayescontrol.errors import MissingCapability
 from bayescontrol.finite.chain import GrowingChain
@@ -125,6 +125,12 @@ def _mdps() -> None:
         _run(agent, maze.environment(0))
 
 
+def _pomdps() -> None:
+    """Compile the filter of hidden states."""
+    tiger = pomdp.tiger()
+    _run(tiger.agent, tiger.environment())
+
+
 def _plants() -> None:
     """Compile the agents for linear plants and for banks of plants."""
     system = lqr.LinearSystem(A=[[0.9]], B=[[1.0]], Q=[[1.0]], R=[[1.0]])
@@ -153,6 +159,7 @@ _GROUPS: Final[dict[str, Callable[[], None]]] = {
     "contextual bandits": _contexts,
     "finite classes of modes": _finite,
     "Markov decision problems": _mdps,
+    "hidden states": _pomdps,
     "linear plants": _plants,
     "baselines": _baselines,
 }

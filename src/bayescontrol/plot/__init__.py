@@ -15,6 +15,7 @@ from bayescontrol.plot.runs import posterior as posterior
 from bayescontrol.plot.runs import regret as regret
 from bayescontrol.plot.runs import reward as reward
 from bayescontrol.plot.runs import run as run
+from bayescontrol.plot.runs import state_belief as state_belief
 from bayescontrol.plot.runs import surprise as surprise
 
 # Type checkers read the imports, which re-export every name.

@@ -51,7 +51,8 @@ def run(record: Record, world: Any = None) -> Plot:
     Plot('Reward', 'Cumulative regret', 'Actions')
     """
     plots: dict[str, Callable[..., Plot]] = {
-        "posterior": posterior, "drawn_mode": drawn_mode, "log_score": surprise,
+        "posterior": posterior, "state_belief": state_belief, "drawn_mode": drawn_mode,
+        "log_score": surprise,
     }  # fmt: skip
     probed = [plot for name, plot in plots.items() if _fits(record.probes.get(name), name)]
     chosen = [partial(plot, record) for plot in probed]
@@ -67,7 +68,7 @@ def run(record: Record, world: Any = None) -> Plot:
     if metrics.knows_means(world) or not (world is None or hasattr(world, "respond")):
         chosen.append(partial(regret, record, world))
     for name, values in (*columns.items(), ("action", record.actions)):
-        is_name = values.dtype.kind == "U" or name in ("action", "state")
+        is_name = values.dtype.kind == "U" or name in ("action", "state") or bool(names)
         if is_name and _is_discrete(values):
             # All arms in their order: each has the same colour as in the plot of the posterior.
             labels = world.labels if name == "action" and metrics.knows_means(world) else None
@@ -150,6 +151,38 @@ def posterior(record: Record, ax: "Axes | None" = None) -> Plot:
     lines = _most_prominent(curves, "other modes")
     title, ylabel = "Posterior of the modes", "P(m | past)"
     return _draw_lines(lines, title, ylabel, ax, first, ylim=(-0.02, 1.02))
+
+
+def state_belief(
+    record: Record, states: Sequence[Hashable] | None = None, ax: "Axes | None" = None
+) -> Plot:
+    """Draw P(x_t | past) of each hidden state x; needs the probe `pomdp.state_belief`.
+
+    `states` are the names of the states, `problem.states`; by default they are numbered. With many
+    states, those that were once most probable are drawn, and the sum of the others.
+
+    >>> from bayescontrol import interact, pomdp
+    >>> tiger = pomdp.tiger()
+    >>> probes = {"state_belief": pomdp.state_belief}
+    >>> record = interact(tiger.agent(), tiger.environment(), 20, seed=0, probes=probes)
+    >>> state_belief(record, tiger.states).axes[0].get_legend_handles_labels()[1]
+    ['tiger left', 'tiger right']
+    """
+    values = _probe(record, "state_belief", "probes={'state_belief': pomdp.state_belief}")
+    names = distinct_texts(range(values.shape[1]) if states is None else states).values()
+    if len(names) != values.shape[1]:
+        raise ValueError(f"{len(names)} states given, the record has {values.shape[1]}")
+    lines = _most_prominent(dict(zip(names, values.T, strict=True)), "other states")
+    t, title = _thinned(len(values)), "Belief about the hidden state"
+    series = [
+        Series(name, t + 1, y[t], kind="step", dash=line_dash(k))
+        for k, (name, y) in enumerate(lines.items())
+    ]
+    # The legend has a place of its own above the lines, in rows of three names.
+    ylim = (-0.02, 1.08 + 0.09 * -(-len(lines) // 3))
+    panel = Panel(title, "step t", "P(x | past)", series, ylim=ylim, legend="upper left",
+                  legend_columns=3)  # fmt: skip
+    return figures.draw(panel, ax)
 
 
 def drawn_mode(record: Record, ax: "Axes | None" = None) -> Plot:
@@ -272,11 +305,15 @@ def _from_prior(record: Record, values: FloatArray) -> tuple[FloatArray, int]:
     return np.concatenate([record.prior[None], values]), 0
 
 
-def _probe(record: Record, name: str) -> AnyArray:
-    """Return a column of the record; raise `MissingCapability` if its plot cannot use it."""
+def _probe(record: Record, name: str, argument: str = "") -> AnyArray:
+    """Return a column of the record; raise `MissingCapability` if its plot cannot use it.
+
+    `argument` is what `interact` needs to measure it, if the name of the probe is not enough.
+    """
     if name not in getattr(record, "probes", ()):
+        argument = argument or f"probes=[{name!r}]"
         raise MissingCapability(
-            f"{record!r} has no column {name!r}: record = interact(..., probes=[{name!r}])"
+            f"{record!r} has no column {name!r}: record = interact(..., {argument})"
         )
     values = record.probes[name]
     if not _fits(values, name):
@@ -289,7 +326,10 @@ def _probe(record: Record, name: str) -> AnyArray:
 
 def _fits(values: AnyArray | None, name: str) -> bool:
     """Return whether a column has the number of axes and the type that its plot needs."""
-    kinds = {"posterior": (2, "f"), "drawn_mode": (1, "i"), "log_score": (1, "f")}
+    kinds = {
+        "posterior": (2, "f"), "drawn_mode": (1, "i"), "log_score": (1, "f"),
+        "state_belief": (2, "f"),
+    }  # fmt: skip
     return values is not None and (values.ndim, values.dtype.kind) == kinds[name]
 
 

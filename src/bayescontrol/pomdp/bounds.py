@@ -48,11 +48,11 @@ EARLY_SWEEPS: Final = 10
 class AlphaVectors:
     """A policy on distributions b of the hidden state: the action of the best vector.
 
-    `vectors` is an array [k, x], and `actions` has the index of the action of each vector. If
-    several actions are best, up to rounding, they are equally probable. `bound` says whether
-    `value(b)` is an "upper" or a "lower" bound on the best value, if it is known. `error` is the
-    largest difference to the limit of the iteration. With average reward `gain` is the upper bound
-    on it, and values are relative.
+    It is a policy for `pomdp`. `vectors` is an array [k, x], and `actions` has the index of the
+    action of each vector. If several actions are best, up to rounding, they are equally probable.
+    `bound` says whether `value(b)` is an "upper" or a "lower" bound on the best value, if it is
+    known. `error` is the largest difference to the limit of the iteration. With average reward
+    `gain` is the upper bound on it, and values are relative.
 
     >>> from bayescontrol.pomdp import tiger
     >>> pomdp = tiger()
@@ -137,7 +137,12 @@ def qmdp(pomdp: "POMDP", *, tolerance: float = 1e-9, limit: int = 100_000) -> Al
     (AlphaVectors(upper bound, 3 vectors), 189.0)
     """
     P = pomdp.transition.swapaxes(0, 1)
-    return _upper_bound(pomdp, lambda alpha: P @ alpha.max(0), tolerance, limit)
+
+    def expected_best(alpha: FloatArray) -> FloatArray:
+        best: FloatArray = P @ alpha.max(0)
+        return best
+
+    return _upper_bound(pomdp, expected_best, tolerance, limit)
 
 
 def fast_informed_bound(
@@ -156,8 +161,8 @@ def fast_informed_bound(
     M = pomdp.joint.reshape(-1, X)
 
     def expected_best(alpha: FloatArray) -> FloatArray:
-        best: FloatArray = (M @ alpha.T).max(1)
-        return best.reshape(A, S, X).sum(1)
+        best: FloatArray = (M @ alpha.T).max(1).reshape(A, S, X).sum(1)
+        return best
 
     return _upper_bound(pomdp, expected_best, tolerance, limit)
 
@@ -195,10 +200,13 @@ def _upper_bound(
 
 
 def _rounding(pomdp: "POMDP", alpha: FloatArray, discount: float | None) -> float:
-    """Return a bound on the rounding error of values, or of the gain."""
+    """Return a bound on the rounding error of values, or of the gain.
+
+    64 roundings are for sums of probabilities, which are 1 up to `model.ROUNDING`.
+    """
     _, S, X, _ = pomdp.joint.shape
     largest = float(np.abs(pomdp.reward).max() + np.abs(alpha).max())
-    return (2 * S * X + 8) * EPSILON * largest / (1.0 - (discount or 0.0))
+    return float((2 * S * X + 64) * EPSILON * largest / (1.0 - (discount or 0.0)))
 
 
 # -- a lower bound -----------------------------------------------------------------------------

@@ -18,6 +18,7 @@ The distribution b(x) = P(x | âo_<t) of the hidden state changes with each step
 
 import math
 from collections.abc import Hashable, Mapping, Sequence
+from contextlib import suppress
 from numbers import Real
 from typing import Any, NamedTuple
 
@@ -32,6 +33,8 @@ from bayescontrol.protocols import MISSING
 from bayescontrol.rule import ControlRule
 from bayescontrol.seeding import StreamLike, require_stream
 
+#: The largest deviation of a sum of probabilities from 1 that is left as it is.
+ROUNDING = 1e-14
 #: The most numbers in a table.
 LARGEST_TABLE = 2**24
 
@@ -65,8 +68,8 @@ class POMDP:
     `reward[x, a, y]` or `reward[x, a, y, z]`. Planners maximise the sum of rewards discounted by
     `discount`, or the average reward if it is None. `start` is the distribution of the first
     state, or its name; by default it is uniform. An observation of an agent is a pair (reward,
-    observation). With `rewards_observed=False` agents ignore the reward in it, as is common in the
-    literature.
+    observation). With `rewards_observed=False`, which is common in the literature, agents ignore
+    the reward in it, and an observation may also come alone.
 
     >>> pomdp = POMDP(["broken", "works"], ["run", "repair"], ["loud", "quiet"],
     ...               transition=[[[1, 0], [0, 1]], [[0.1, 0.9], [0, 1]]],
@@ -139,9 +142,10 @@ class POMDP:
         X = len(self.states)
         if start is None:
             return np.full(X, 1.0 / X)
-        if isinstance(start, Hashable) and (start in self.states or not np.ndim(start)):
-            return np.eye(X)[self.states.place(start)]
-        return _probabilities(start, "start", ("states", X))
+        if isinstance(start, str | int) or (isinstance(start, Hashable) and start in self.states):
+            first: FloatArray = np.eye(X)[self.states.place(start)]
+            return first
+        return _probabilities([start], "start", ("one", 1), ("states", X))[0]
 
     def _fill(self) -> None:
         """Compute the signals, M and the expected rewards."""
@@ -191,14 +195,31 @@ class POMDP:
 
     def observed_part(self, o: Any) -> Any:
         """Return what agents condition on: all of o = (reward, z), or z alone."""
-        reward, z = _as_percept(o)
+        reward, place = self._read(o)
+        z = self.observations[place]
         return Percept(reward, z) if self.rewards_observed else z
 
     def _signal(self, o: Any) -> int:
         """Return the number of the signal in o; -1 if no step has this reward."""
-        reward, z = _as_percept(o)
-        place = self.observations.place(z)
+        reward, place = self._read(o)
         return self._numbers.get((place, reward) if self.rewards_observed else place, -1)
+
+    def _read(self, o: Any) -> tuple[float, int]:
+        """Return the reward and the number of the observation; raise BadEvidence if o is invalid.
+
+        If rewards are not observed, o may be the observation alone; the reward is then 0.
+        """
+        if not self.rewards_observed:
+            with suppress(BadEvidence):
+                return 0.0, self.observations.place(o)
+        try:
+            r, z = o
+            reward = float(r) if isinstance(r, Real) else math.nan
+        except (TypeError, ValueError, OverflowError):
+            raise BadEvidence(f"observation {o!r}: expected (reward, observation)") from None
+        if not math.isfinite(reward):
+            raise BadEvidence(f"reward {r!r} in {o!r}: expected a finite number")
+        return reward, self.observations.place(z)
 
     # -- agents and environments ----------------------------------------------------------------
 
@@ -247,7 +268,10 @@ class POMDP:
 
 
 def _probabilities(table: ArrayLike, name: str, *axes: tuple[str, int]) -> FloatArray:
-    """Return a checked table of probabilities whose rows sum to 1; `axes` are names and sizes."""
+    """Return a checked table of probabilities; `axes` are names and sizes.
+
+    Rows are normalised, unless they sum to 1 up to rounding: stored tables stay the same.
+    """
     try:
         p = probability_table(table, name, tuple(axis for axis, _ in axes))
     except (TypeError, ValueError) as error:
@@ -258,19 +282,8 @@ def _probabilities(table: ArrayLike, name: str, *axes: tuple[str, int]) -> Float
     if p.shape != expected:
         sizes = ", ".join(axis for axis, _ in axes)
         raise InvalidTable(f"{name} has shape {p.shape}: expected ({sizes}) = {expected}")
-    return p / p.sum(-1, keepdims=True)
-
-
-def _as_percept(o: Any) -> tuple[float, Any]:
-    """Return o as (reward, observation); raise BadEvidence if it is not such a pair."""
-    try:
-        r, z = o
-        reward = float(r) if isinstance(r, Real) else math.nan
-    except (TypeError, ValueError, OverflowError):
-        raise BadEvidence(f"observation {o!r}: expected (reward, observation)") from None
-    if not math.isfinite(reward):
-        raise BadEvidence(f"reward {r!r} in {o!r}: expected a finite number")
-    return reward, z
+    total = p.sum(-1, keepdims=True)
+    return p / np.where(np.abs(total - 1.0) <= ROUNDING, 1.0, total)
 
 
 class POMDPEnvironment:

@@ -35,7 +35,7 @@ class POMDPMode(ClassMode):
     >>> from bayescontrol.pomdp import tiger
     >>> mode = POMDPModes([tiger()])[0]
     >>> b = mode.advance(mode.start(), "listen", (-1.0, "growl left"))
-    >>> mode.act(b, rng=None), mode.likelihood(b, "listen", (-1.0, "growl left"))
+    >>> mode.act(b, rng=None), round(mode.likelihood(b, "listen", (-1.0, "growl left")), 3)
     ('listen', 0.745)
     """
 
@@ -82,10 +82,11 @@ class POMDPMode(ClassMode):
 class POMDPModes(ModeClass[POMDPMode, None, Any, Any]):
     """One mode for each POMDP of a class with the same actions and observations.
 
-    `policy` plans: "qmdp", "fast_informed_bound", "point_based", or a function that returns, for a
-    POMDP, an object with `act(b, rng)` and `action_probabilities(b)`, where b is the distribution
-    of the hidden state. It may also be the list of the policies themselves, one for each problem.
-    `prior` is P(m), uniform by default, and `names` are the names of the modes.
+    `pomdps` is a list of them. `policy` plans: "qmdp", "fast_informed_bound", "point_based", or a
+    function that returns, for a POMDP, an object with `act(b, rng)` and `action_probabilities(b)`,
+    where b is the distribution of the hidden state. It may also be the list of the policies
+    themselves, one for each problem. `prior` is P(m), uniform by default, and `names` are the names
+    of the modes.
 
     >>> from bayescontrol.pomdp import tiger
     >>> modes = POMDPModes([tiger(accuracy=0.85), tiger(accuracy=0.6)], names=["sharp", "deaf"])
@@ -93,7 +94,7 @@ class POMDPModes(ModeClass[POMDPMode, None, Any, Any]):
     >>> agent.observe("listen", (-1.0, "growl left"))
     >>> agent.observe("listen", (-1.0, "growl left"))
     >>> agent.belief
-    FiniteBelief(2 modes after 2 observations: sharp 0.589, deaf 0.411)
+    FiniteBelief(2 modes after 2 observations: sharp 0.5889, deaf 0.4111)
     """
 
     format_name: ClassVar[str] = "POMDPModes"
@@ -104,7 +105,7 @@ class POMDPModes(ModeClass[POMDPMode, None, Any, Any]):
         "mode for each, with a policy on distributions of the hidden state.",
         {
             "pomdps": SettingDoc(
-                "list of M objects",
+                'list of M {"dict": [["states", …], …]}',
                 "Each has states, actions and observations (names, or their number), transition "
                 "[x][a][y], observation [a][y][z], reward [x][a], [x][a][y] or [x][a][y][z], and "
                 "may have discount (default: average reward), start (default: uniform) and "
@@ -112,8 +113,8 @@ class POMDPModes(ModeClass[POMDPMode, None, Any, Any]):
                 largest=100,
             ),
             "policy": SettingDoc(
-                '"qmdp", "fast_informed_bound" or "point_based", or a list of M objects',
-                "Each object has vectors [k][x] and actions [k], numbers from 0 on: the policy "
+                '"qmdp", "fast_informed_bound" or "point_based", or list of M {"dict": […]}',
+                "Each dict has vectors [k][x] and actions [k], numbers from 0 on: the policy "
                 'takes the action of the best vector. Default: "qmdp". Logs store the vectors.',
             ),
             "prior": SettingDoc("list of M probabilities", "P(m). Default: uniform."),
@@ -121,12 +122,12 @@ class POMDPModes(ModeClass[POMDPMode, None, Any, Any]):
         },
         example={
             "pomdps": [
-                {
-                    "states": 2, "actions": ["wait", "open"], "observations": 2,
-                    "transition": [[[1, 0], [0.5, 0.5]], [[0, 1], [0.5, 0.5]]],
-                    "observation": [[[p, 1 - p], [1 - p, p]], [[0.5, 0.5], [0.5, 0.5]]],
-                    "reward": [[0, 1], [0, -1]], "discount": 0.9,
-                }
+                {"dict": [
+                    ["states", 2], ["actions", ["wait", "open"]], ["observations", 2],
+                    ["transition", [[[1, 0], [0.5, 0.5]], [[0, 1], [0.5, 0.5]]]],
+                    ["observation", [[[p, 1 - p], [1 - p, p]], [[0.5, 0.5], [0.5, 0.5]]]],
+                    ["reward", [[0, 1], [0, -1]]], ["discount", 0.9],
+                ]}
                 for p in (0.75, 0.5)
             ],
             "names": ["sharp", "deaf"],
@@ -146,12 +147,10 @@ class POMDPModes(ModeClass[POMDPMode, None, Any, Any]):
         *,
         names: Sequence[str] | None = None,
     ) -> None:
-        if isinstance(pomdps, POMDP | Mapping | str) or not isinstance(pomdps, Sequence):
-            raise InvalidTable(f"pomdps={str(pomdps)[:80]}: expected a list of POMDPs")
+        if not isinstance(pomdps, list | tuple) or not pomdps:
+            raise InvalidTable(f"pomdps={str(pomdps)[:80]}: expected a list of one or more POMDPs")
         #: The problems, and their policies.
         self.pomdps = tuple(map(POMDP.of, pomdps))
-        if not self.pomdps:
-            raise InvalidTable("POMDPModes needs at least one POMDP")
         first = self.pomdps[0]
         for m, pomdp in enumerate(self.pomdps):
             for attribute in ("actions", "observations", "rewards_observed"):
@@ -162,7 +161,7 @@ class POMDPModes(ModeClass[POMDPMode, None, Any, Any]):
                         "class need the same"
                     )
         super().__init__(len(self.pomdps), names)
-        self.prior = as_prior(prior, len(self))
+        self.prior: FloatArray = as_prior(prior, len(self))
         self.policies = _policies(self.pomdps, policy)
 
     def environment(self, m: int | str, start: Any = None) -> POMDPEnvironment:
@@ -180,7 +179,7 @@ class POMDPModes(ModeClass[POMDPMode, None, Any, Any]):
         return {
             "pomdps": [pomdp.settings() for pomdp in self.pomdps],
             "policy": [policy.settings() for policy in self.policies],
-            "prior": None if self.prior is None else self.prior.tolist(),
+            "prior": self.prior.tolist(),
             "names": None if self.names is None else list(self.names),
         }
 
@@ -200,7 +199,7 @@ def _policies(pomdps: Sequence[POMDP], policy: Planning) -> tuple[Any, ...]:
     require_instance(policy, "the policy")
     if callable(policy):
         found = [policy(pomdp) for pomdp in pomdps]
-    elif isinstance(policy, Sequence) and len(policy) == len(pomdps):
+    elif isinstance(policy, list | tuple) and len(policy) == len(pomdps):
         found = [
             _alpha_vectors(pomdp, given) if isinstance(given, Mapping) else given
             for pomdp, given in zip(pomdps, policy, strict=True)
@@ -241,7 +240,8 @@ def _measure_states(agent: Any, _a: Any, _o: Any) -> FloatArray:
     belief = finite_belief(agent, "the distribution of the hidden state")
     x = agent.x
     mixed = belief.mix(StateProbabilities, lambda mode: mode.state_probabilities(x))
-    names = dict.fromkeys(name for mode in belief.modes for name in mode.pomdp.states)
+    modes: Any = belief.modes
+    names = dict.fromkeys(name for mode in modes for name in mode.pomdp.states)
     return np.array([mixed.get(name, 0.0) for name in names])
 
 

@@ -20,7 +20,7 @@ from typing import Any, Final, NamedTuple, NoReturn
 
 import numpy as np
 
-from bayescontrol._arrays import FloatArray, IntArray
+from bayescontrol._arrays import FloatArray
 from bayescontrol._support.names import Names, What
 from bayescontrol.errors import InvalidTable
 from bayescontrol.pomdp.model import POMDP, require_table_size
@@ -70,91 +70,95 @@ def read_pomdp(source: str | Path, *, rewards_observed: bool = True) -> POMDP:
     text = str(source)
     if isinstance(source, Path) or "\n" not in text:
         text = Path(source).read_text(encoding="utf-8")
-    return _Reader(text).read(rewards_observed)
+    reader = _Reader(text)
+    reader.read_statements()
+    T, O, R = reader.tables()  # noqa: E741 - the names of the format
+    states, actions, observations = (reader.names[name] for name in _LISTS)
+    return POMDP(
+        states, actions, observations, T, O, R, discount=reader.discount, start=reader.start,
+        rewards_observed=rewards_observed,
+    )  # fmt: skip
 
 
 class _Reader:
-    """Reads the statements one by one; the tables come into being when the lists are known."""
+    """Reads the statements one by one; the tables are created when all lists are known."""
 
     def __init__(self, text: str) -> None:
-        lines = enumerate(text.splitlines(), 1)
+        lines = text.splitlines()
         self._tokens = [
-            _Token(t, n) for n, line in lines for t in _TOKEN.findall(line.split("#")[0])
+            _Token(token, number)
+            for number, line in enumerate(lines, 1)
+            for token in _TOKEN.findall(line.split("#")[0])
         ]
+        self._tokens += [_Token("", len(lines))] * 2  # the end, and one token to look ahead
         self._at = 0
-        self.discount: float | None = None
-        self.sign = 1.0
+        self.discount: float | None = math.nan
+        self._sign = 1.0
         self.names: dict[str, Names] = {}
         self.start: FloatArray | None = None
-        self.tables: dict[str, FloatArray] = {}
-        #: The line that wrote each row of T and O last; 0 for none.
-        self._lines: dict[str, IntArray] = {}
+        self._tables: dict[str, FloatArray] = {}
+        #: The line that wrote each row [a, x] of a table last; 0 for none.
+        self._lines: dict[str, Any] = {}
 
-    def read(self, rewards_observed: bool) -> POMDP:
-        """Read all statements and return the POMDP."""
-        while (token := self._next()) is not None:
+    def read_statements(self) -> None:
+        """Read the whole text."""
+        while (token := self._next()).text:
             if token.text in _AXES:
                 self._read_entry(token)
-            elif token.text == "start":
-                self._read_start(token)
-            elif token.text in _LISTS:
-                self._read_names(token)
-            elif token.text in ("discount", "values"):
-                self._read_setting(token)
-            else:
+                continue
+            if token.text not in (*_LISTS, "discount", "values", "start"):
                 self._fail(
                     token,
-                    f"{token.text!r} is not a statement: expected discount, values, states, "
-                    "actions, observations, start, T, O or R",
+                    f"{token.text!r} is not a statement, or one number too many: expected "
+                    "discount, values, states, actions, observations, start, T, O or R",
                 )
-        if self.discount is None:
-            raise InvalidTable("the statement discount: is missing")
-        self._require_tables()
-        states, actions, observations = (self.names[name] for name in _LISTS)
-        return POMDP(
-            states, actions, observations, self._normalised("T").swapaxes(0, 1),
-            self._normalised("O"), self._rewards(),
-            discount=None if self.discount == 1.0 else self.discount, start=self.start,
-            rewards_observed=rewards_observed,
-        )  # fmt: skip
+            is_partial = token.text == "start" and self._peek() in ("include", "exclude")
+            keyword = self._next().text if is_partial else ""
+            if (colon := self._next()).text != ":":
+                self._fail(colon, f"expected a colon after {token.text!r}, not {colon.text!r}")
+            words = self._words()
+            if token.text in _LISTS:
+                self._read_names(token, words)
+            elif token.text == "start":
+                self.start = self._read_start(token, keyword, words)
+            elif token.text == "values" and [w.text for w in words] in (["reward"], ["cost"]):
+                self._sign = -1.0 if words[0].text == "cost" else 1.0
+            elif token.text == "discount" and len(words) == 1:
+                discount = self._number(words[0], 0.0, 1.0)
+                self.discount = None if discount == 1.0 else discount
+            else:
+                self._fail(
+                    token, "expected one number after discount:, and reward or cost after values:"
+                )
 
     # -- tokens ---------------------------------------------------------------------------------
 
     def _peek(self, ahead: int = 0) -> str:
-        """Return the text of a coming token; empty at the end."""
-        i = self._at + ahead
-        return self._tokens[i].text if i < len(self._tokens) else ""
+        return self._tokens[self._at + ahead].text
 
-    def _next(self) -> _Token | None:
-        if self._at == len(self._tokens):
-            return None
-        self._at += 1
-        return self._tokens[self._at - 1]
+    def _next(self) -> _Token:
+        """Return the next token; at the end always the last one, which is empty."""
+        token = self._tokens[self._at]
+        self._at += bool(token.text)
+        return token
 
     def _fail(self, token: _Token, problem: str) -> NoReturn:
         raise InvalidTable(f"line {token.line}: {problem}")
 
-    def _colon(self, token: _Token) -> None:
-        if self._peek() != ":":
-            self._fail(token, f"expected a colon after {token.text!r}")
-        self._at += 1
-
     def _words(self) -> list[_Token]:
         """Return the tokens up to the next statement, which begins with a word and a colon."""
         words = []
-        while self._peek() not in ("", ":") and self._peek(1) != ":":
+        while self._peek() and self._peek(1) != ":":
             if self._peek() == "start" and self._peek(1) in ("include", "exclude"):
                 break
-            words.append(self._tokens[self._at])
-            self._at += 1
+            words.append(self._next())
         return words
 
-    def _number(self, token: _Token) -> float:
-        if not _NUMBER.fullmatch(token.text):
-            self._fail(token, f"{token.text!r} is not a number")
-        value = float(token.text)
-        if not math.isfinite(value):
-            self._fail(token, f"{token.text} is too large")
+    def _number(self, token: _Token, low: float = -math.inf, high: float = math.inf) -> float:
+        value = float(token.text) if _NUMBER.fullmatch(token.text) else math.nan
+        if not (low <= value <= high and math.isfinite(value)):
+            bounds = "" if high == math.inf else f" from {low:g} to {high:g}"
+            self._fail(token, f"expected a number{bounds}, not {token.text or 'the end'!r}")
         return value
 
     def _place(self, token: _Token, what: str) -> int:
@@ -167,160 +171,109 @@ class _Reader:
             self._fail(token, f"there is no {names.what} {token.text!r}: expected one of {shown}")
         return int(token.text)
 
-    # -- the preamble ---------------------------------------------------------------------------
+    # -- the statements -------------------------------------------------------------------------
 
-    def _read_setting(self, statement: _Token) -> None:
-        """Read the discount, or whether values are rewards or costs."""
-        self._colon(statement)
-        token = self._next()
-        if token is None:
-            self._fail(statement, f"{statement.text}: has no value")
-        if statement.text == "values":
-            if token.text not in ("reward", "cost"):
-                self._fail(token, f"values: {token.text}: expected reward or cost")
-            self.sign = -1.0 if token.text == "cost" else 1.0
-            return
-        self.discount = self._number(token)
-        if not 0.0 <= self.discount <= 1.0:
-            self._fail(token, f"discount: {token.text}: expected a number from 0 to 1")
-
-    def _read_names(self, statement: _Token) -> None:
+    def _read_names(self, statement: _Token, words: list[_Token]) -> None:
         """Read the names of the states, actions or observations, or their number."""
-        self._colon(statement)
-        words = self._words()
-        if statement.text in self.names:
-            self._fail(statement, f"{statement.text}: is given twice")
-        if not words:
-            self._fail(statement, f"{statement.text}: has no names: give them, or their number")
         names: int | list[str] = [word.text for word in words]
         if len(words) == 1 and words[0].text.isdecimal():
             names = int(words[0].text)
             require_table_size(f"line {words[0].line}: the table", names)
+        if statement.text in self.names:
+            self._fail(statement, f"{statement.text}: is given twice")
         try:
             self.names[statement.text] = Names(_LISTS[statement.text], names)
         except InvalidTable as error:
             self._fail(statement, str(error))
 
-    def _read_start(self, statement: _Token) -> None:
-        """Read the distribution of the first state."""
-        if "states" not in self.names:
-            self._fail(statement, "start: comes before states:, give the states first")
-        keyword = ""
-        if self._peek() in ("include", "exclude"):
-            keyword = self._peek()
-            self._at += 1
-        self._colon(statement)
-        words, X = self._words(), len(self.names["states"])
-        if not words:
-            self._fail(statement, "start: has no value")
-        is_named = keyword or any(word.text in self.names["states"] for word in words)
-        if not is_named and [word.text for word in words] == ["uniform"]:
-            self.start = np.full(X, 1.0 / X)
-        elif not is_named and (len(words) > 1 or not words[0].text.isdecimal()):
-            p = np.array([self._probability(word) for word in words])
-            if p.size != X:
-                self._fail(statement, f"start: has {p.size} probabilities for {X} states")
-            self.start = self._sums_to_one(p, statement.line, "start")
-        else:
-            chosen = np.isin(np.arange(X), [self._place(word, "states") for word in words])
-            p = np.asarray(chosen != (keyword == "exclude"), np.float64)
-            if not p.any():
-                self._fail(statement, "start exclude: leaves no state")
-            self.start = p / p.sum()
-
-    # -- the tables -----------------------------------------------------------------------------
-
-    def _require_tables(self, statement: _Token | None = None) -> None:
-        """Create the tables; raise InvalidTable if a list is missing."""
-        if self.tables:
-            return
-        if missing := [name for name in _LISTS if name not in self.names]:
-            where = f"line {statement.line}: " if statement else ""
-            raise InvalidTable(f"{where}the statement {missing[0]}: is missing before the tables")
-        for table, (axes, _) in _AXES.items():
-            shape = [len(self.names[axis]) for axis in axes]
-            require_table_size(f"the table of {table}", *shape)
-            self.tables[table] = np.zeros(shape)
-            self._lines[table] = np.zeros(shape[:2], np.int64)
+    def _read_start(self, statement: _Token, keyword: str, words: list[_Token]) -> FloatArray:
+        """Return the distribution of the first state."""
+        if not words or "states" not in self.names:
+            self._fail(statement, "start: needs a value, and states: before it")
+        names = self.names["states"]
+        is_named = keyword or any(word.text in names for word in words)
+        if not is_named and words[0].text == "uniform":
+            return np.full(len(names), 1.0 / len(names))
+        if is_named or (len(words) == 1 and words[0].text.isdecimal()):
+            places = [self._place(word, "states") for word in words]
+            p = np.isin(np.arange(len(names)), places) != (keyword == "exclude")
+            return np.asarray(p / max(p.sum(), 1), np.float64)
+        p = np.array([self._number(word, 0.0, 1.0) for word in words])
+        if p.size != len(names) or abs(p.sum() - 1.0) > ROUNDING:
+            self._fail(
+                statement,
+                f"start: has {p.size} probabilities, which sum to {p.sum():.6g}: expected "
+                f"{len(names)}, which sum to 1",
+            )
+        return np.asarray(p / p.sum(), np.float64)
 
     def _read_entry(self, statement: _Token) -> None:
         """Read an entry of T, O or R and write it to the table."""
-        self._require_tables(statement)
         axes, least = _AXES[statement.text]
-        table, places = self.tables[statement.text], list[Any]()
+        if not self._tables:
+            for name in _LISTS:
+                if name not in self.names:
+                    self._fail(statement, f"the statement {name}: is missing before the tables")
+            for name, (all_axes, _) in _AXES.items():
+                shape = [len(self.names[axis]) for axis in all_axes]
+                require_table_size(f"the table of {name}", *shape)
+                self._tables[name] = np.zeros(shape)
+                self._lines[name] = np.zeros(shape[:2], int)
+        table, places = self._tables[statement.text], list[Any]()
         while len(places) < len(axes) and self._peek() == ":":
-            self._at += 1
+            self._next()
             token = self._next()
-            if token is None:
-                self._fail(statement, f"the entry of {statement.text} ends after a colon")
             every = token.text == "*"
             places.append(slice(None) if every else self._place(token, axes[len(places)]))
         if len(places) < least:
-            self._fail(statement, f"an entry of {statement.text} names at least {least} of {axes}")
+            self._fail(statement, f"{statement.text} needs {least} or more of {', '.join(axes)}")
         table[tuple(places)] = self._values(statement, table.shape[len(places) :])
         self._lines[statement.text][tuple(places[:2])] = statement.line
 
-    def _values(self, statement: _Token, shape: tuple[int, ...]) -> FloatArray | float:
+    def _values(self, statement: _Token, shape: tuple[int, ...]) -> FloatArray:
         """Read the numbers of an entry, or a word that stands for them."""
-        word = self._peek()
-        if statement.text != "R" and shape and word in ("uniform", "identity", "reset"):
-            self._at += 1
-            if word == "uniform":
-                return 1.0 / shape[-1]
-            if word == "identity" and len(shape) == 2 and shape[0] == shape[1]:
-                return np.eye(shape[0])
-            if word == "reset" and statement.text == "T" and self.start is not None:
-                return self.start
-            self._fail(
-                statement,
-                f"{word} does not fit here: identity is for square matrices, reset for T after "
-                "the statement start:",
-            )
-        count, numbers = math.prod(shape), list[float]()
-        read = self._number if statement.text == "R" else self._probability
-        while len(numbers) < count:
-            token = self._next()
-            if token is None or not _NUMBER.fullmatch(token.text):
-                found = "the end" if token is None else repr(token.text)
+        is_reward, word = statement.text == "R", self._peek()
+        words: dict[str, FloatArray] = {}
+        if shape and not is_reward:
+            words["uniform"] = np.full(shape[-1], 1.0 / shape[-1])
+            if len(shape) == 2 and shape[0] == shape[1]:
+                words["identity"] = np.eye(shape[0])
+            if statement.text == "T" and self.start is not None:
+                words["reset"] = self.start
+        if word in words:
+            self._next()
+            return words[word]
+        low, high = (-math.inf, math.inf) if is_reward else (0.0, 1.0)
+        numbers = list[float]()
+        while len(numbers) < math.prod(shape):
+            if not _NUMBER.fullmatch(self._peek()):
                 self._fail(
-                    token or statement,
-                    f"the entry of {statement.text} in line {statement.line} has {len(numbers)} "
-                    f"of {count} numbers before {found}",
+                    self._tokens[self._at],
+                    f"{self._peek() or 'the end'!r} after {len(numbers)} of {math.prod(shape)} "
+                    f"numbers of the entry of {statement.text} in line {statement.line}"
+                    + (f": expected numbers, or {' or '.join(words)}" if words else ""),
                 )
-            numbers.append(read(token))
+            numbers.append(self._number(self._next(), low, high))
         return np.reshape(numbers, shape)
 
-    def _probability(self, token: _Token) -> float:
-        p = self._number(token)
-        if not 0.0 <= p <= 1.0 + ROUNDING:
-            self._fail(token, f"{token.text} is not a probability")
-        return p
+    # -- the tables -----------------------------------------------------------------------------
 
-    def _normalised(self, name: str) -> FloatArray:
-        """Return the table of T or O with rows that sum to 1."""
-        table, lines = self.tables[name], self._lines[name]
-        actions, states = self.names["actions"], self.names["states"]
-        for a, x in np.argwhere(np.abs(table.sum(-1) - 1.0) > ROUNDING).tolist():
-            state = "from" if name == "T" else "in"
-            self._sums_to_one(
-                table[a, x], int(lines[a, x]),
-                f"{name} for action {actions[a]!r} {state} state {states[x]!r}",
-            )  # fmt: skip
-        return table / table.sum(-1, keepdims=True)
-
-    def _sums_to_one(self, p: FloatArray, line: int, what: str) -> FloatArray:
-        """Return p normalised; raise InvalidTable if its sum is not about 1."""
-        total = float(p.sum())
-        if abs(total - 1.0) > ROUNDING:
-            where = f"line {line}: " if line else "no entry: "
-            raise InvalidTable(f"{where}the probabilities of {what} sum to {total:.6g}, not to 1")
-        return p / total
-
-    def _rewards(self) -> FloatArray:
-        """Return the rewards with as few axes as they depend on."""
-        r = self.sign * self.tables["R"].swapaxes(0, 1)
-        for _ in range(2):
-            if (r != r[..., :1]).any():
-                break
-            r = r[..., 0]
-        return r
+    def tables(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return T as [x, a, y], O as [a, y, z], and R with as few axes as it depends on."""
+        if not self._tables or (self.discount and math.isnan(self.discount)):
+            missing = "discount:" if self._tables else "T:"
+            raise InvalidTable(f"the statement {missing} is missing")
+        for name, last in (("T", "state"), ("O", "observation")):
+            total = self._tables[name].sum(-1, keepdims=True)
+            for a, x, _ in np.argwhere(np.abs(total - 1.0) > ROUNDING).tolist():
+                where = f"line {self._lines[name][a, x]}" if self._lines[name][a, x] else "no entry"
+                action, state = self.names["actions"][a], self.names["states"][x]
+                raise InvalidTable(
+                    f"{where}: the probabilities of {name} for action {action!r} and state "
+                    f"{state!r} sum to {total[a, x, 0]:.6g}: give every {last}, so that it is 1"
+                )
+            self._tables[name] /= total
+        R = self._sign * self._tables["R"].swapaxes(0, 1)
+        while R.ndim > 2 and (R[..., :1] == R).all():
+            R = R[..., 0]
+        return self._tables["T"].swapaxes(0, 1), self._tables["O"], R

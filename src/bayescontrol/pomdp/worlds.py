@@ -43,11 +43,17 @@ def tiger(
     )
 
 
-#: Where the shuttle is, and what it faces: the station visited last, or the one to be visited.
-_SHUTTLE: Final = (
-    "docked, next", "docked, last", "at last, facing it", "at last, back to it",
-    "at next, facing it", "at next, back to it", "space, facing last", "space, facing next",
-)  # fmt: skip
+#: State: the states after turning around and after going forward, P(y) after backing up, and P(z).
+_SHUTTLE: Final = {
+    "docked, next": (2, 3, {1: 1.0}, {0: 1.0}),
+    "docked, last": (2, 3, {1: 1.0}, {1: 1.0}),
+    "at last, facing it": (3, 2, {2: 0.4, 6: 0.3, 3: 0.3}, {2: 1.0}),
+    "at last, back to it": (2, 7, {1: 0.7, 3: 0.3}, {4: 1.0}),
+    "at next, facing it": (5, 4, {4: 0.4, 7: 0.3, 5: 0.3}, {3: 1.0}),
+    "at next, back to it": (4, 6, {0: 0.7, 5: 0.3}, {4: 1.0}),
+    "space, facing last": (7, 2, {5: 0.8, 6: 0.1, 4: 0.1}, {2: 0.7, 4: 0.3}),
+    "space, facing next": (6, 4, {3: 0.8, 7: 0.1, 2: 0.1}, {3: 0.7, 4: 0.3}),
+}
 
 
 def shuttle(discount: float | None = 0.95, *, rewards_observed: bool = True) -> POMDP:
@@ -59,49 +65,15 @@ def shuttle(discount: float | None = 0.95, *, rewards_observed: bool = True) -> 
     >>> shuttle()
     POMDP(8 states, 3 actions, 5 observations, discount 0.95)
     """
-    x = {name: i for i, name in enumerate(_SHUTTLE)}
-    transition = np.zeros((8, 3, 8))
-    moves = {  # turn around, go forward
-        "docked, next": ("at last, facing it", "at last, back to it"),
-        "docked, last": ("at last, facing it", "at last, back to it"),
-        "at last, facing it": ("at last, back to it", "at last, facing it"),
-        "at last, back to it": ("at last, facing it", "space, facing next"),
-        "at next, facing it": ("at next, back to it", "at next, facing it"),
-        "at next, back to it": ("at next, facing it", "space, facing last"),
-        "space, facing last": ("space, facing next", "at last, facing it"),
-        "space, facing next": ("space, facing last", "at next, facing it"),
-    }
-    backwards = {
-        "docked, next": {"docked, last": 1.0},
-        "docked, last": {"docked, last": 1.0},
-        "at last, facing it": {
-            "at last, facing it": 0.4, "space, facing last": 0.3, "at last, back to it": 0.3,
-        },
-        "at last, back to it": {"docked, last": 0.7, "at last, back to it": 0.3},
-        "at next, facing it": {
-            "at next, facing it": 0.4, "space, facing next": 0.3, "at next, back to it": 0.3,
-        },
-        "at next, back to it": {"docked, next": 0.7, "at next, back to it": 0.3},
-        "space, facing last": {
-            "at next, back to it": 0.8, "space, facing last": 0.1, "at next, facing it": 0.1,
-        },
-        "space, facing next": {
-            "at last, back to it": 0.8, "space, facing next": 0.1, "at last, facing it": 0.1,
-        },
-    }  # fmt: skip
-    for name, (turned, forward) in moves.items():
-        transition[x[name], 0, x[turned]] = transition[x[name], 1, x[forward]] = 1.0
-        for y, p in backwards[name].items():
-            transition[x[name], 2, x[y]] = p
-    sees = np.zeros((8, 5))
-    sees[[0, 1, 2, 3, 4, 5], [0, 1, 2, 4, 3, 4]] = 1.0
-    sees[6, [2, 4]] = sees[7, [3, 4]] = 0.7, 0.3
-    reward = np.zeros((8, 3, 8))
-    for name in ("at last, facing it", "at next, facing it"):
-        reward[x[name], 1, x[name]] = -3.0
-    reward[x["at next, back to it"], 2, x["docked, next"]] = 10.0
+    transition, sees, reward = np.zeros((8, 3, 8)), np.zeros((8, 5)), np.zeros((8, 3, 8))
+    for x, (turned, forward, backwards, seen) in enumerate(_SHUTTLE.values()):
+        transition[x, 0, turned] = transition[x, 1, forward] = 1.0
+        transition[x, 2, list(backwards)] = list(backwards.values())
+        sees[x, list(seen)] = list(seen.values())
+    reward[2, 1, 2] = reward[4, 1, 4] = -3.0
+    reward[5, 2, 0] = 10.0
     return POMDP(
-        _SHUTTLE,
+        list(_SHUTTLE),
         ["turn around", "go forward", "back up"],
         ["dock, next", "dock, last", "station, last", "station, next", "nothing"],
         transition,
@@ -113,14 +85,15 @@ def shuttle(discount: float | None = 0.95, *, rewards_observed: bool = True) -> 
     )
 
 
-_NORTH, _EAST, _SOUTH, _WEST = range(4)
+#: The steps to the north, east, south and west.
 _STEPS: Final = ((-1, 0), (0, 1), (1, 0), (0, -1))
 #: A corridor of eleven cells with four alcoves on its south side; the last one is the goal.
 _CELLS: Final = (*((0, j) for j in range(11)), *((1, j) for j in (2, 4, 6, 8)))
 _GOAL: Final = (1, 8)
-#: The probability of each turn, in quarters to the right, by action.
-_TURNS: Final = {"right": (0.1, 0.7, 0.1, 0.1), "around": (0.1, 0.15, 0.6, 0.15),
-                 "left": (0.1, 0.1, 0.1, 0.7)}  # fmt: skip
+#: The probability of each turn, in quarters to the right: of stay, right, around and left.
+_TURNS: Final = {
+    0: (1.0,), 2: (0.1, 0.7, 0.1, 0.1), 3: (0.1, 0.15, 0.6, 0.15), 4: (0.1, 0.1, 0.1, 0.7),
+}  # fmt: skip
 
 
 def hallway(
@@ -142,40 +115,36 @@ def hallway(
     states = [(cell, heading) for cell in _CELLS for heading in range(4)]
     number = {state: x for x, state in enumerate(states)}
     others = np.array([cell != _GOAL for cell, _ in states], np.float64)
-    actions = ["stay", "forward", *_TURNS]
-    transition = np.zeros((60, 5, 60))
-    sees = np.zeros((60, 21))
+    transition, sees = np.zeros((60, 5, 60)), np.zeros((60, 21))
     for (cell, heading), x in number.items():
-        openings = [_neighbour(cell, heading + turn) in _CELLS for turn in range(4)]
         if cell == _GOAL:
             transition[x] = others / others.sum() if endless else np.eye(60)[x]
             sees[x, 20] = 1.0
             continue
-        transition[x, 0, x] = 1.0
+        neighbours = [_neighbour(cell, heading + turn) for turn in range(4)]
+        is_open = [neighbour in _CELLS for neighbour in neighbours]
         for turn, p in enumerate((0.8, 0.05, 0.05, 0.05)):
-            if openings[turn]:
-                there, ahead = _neighbour(cell, heading + turn), (heading + turn) % 4
-                for facing in (heading, ahead) if turn == 2 else (ahead, ahead):
-                    transition[x, 1, number[there, facing]] += p / 2.0
+            there = (heading + turn) % 4
+            for facing in (heading, there) if turn == 2 else (there, there):
+                if is_open[turn]:
+                    transition[x, 1, number[neighbours[turn], facing]] += p / 2.0
         transition[x, 1, x] += 1.0 - transition[x, 1].sum()
-        for a, turns in enumerate(_TURNS.values(), 2):
+        for a, turns in _TURNS.items():
             for turn, p in enumerate(turns):
                 transition[x, a, number[cell, (heading + turn) % 4]] = p
-        if heading == _SOUTH and cell[0] == 0 and openings[0]:
-            sees[x, 16 + (cell[1] - 2) // 2] = 1.0
+        if heading == 2 and cell[0] == 0 and is_open[0]:
+            sees[x, 15 + cell[1] // 2] = 1.0
         else:
-            for z, walls in enumerate(product((0, 1), repeat=4)):
-                chances = [(0.95, 0.05)[w] if is_open else (0.1, 0.9)[w]
-                           for w, is_open in zip(walls, openings, strict=True)]  # fmt: skip
-                sees[x, z] = np.prod(chances)
-    walls = ["".join(w) for w in product("-F", "-R", "-B", "-L")]
+            wall = [0.05 if opening else 0.9 for opening in is_open]
+            sees[x, :16] = np.prod(list(product(*((1.0 - p, p) for p in wall))), axis=1)
+    walls = ["".join(shown) for shown in product("-F", "-R", "-B", "-L")]
     return POMDP(
         [(*cell, "NESW"[heading]) for cell, heading in states],
-        actions,
+        ["stay", "forward", "right", "around", "left"],
         [*walls, *(f"landmark {i}" for i in range(1, 5)), "goal"],
         transition,
         np.broadcast_to(sees, (5, 60, 21)),
-        reward=np.broadcast_to(1.0 - others, (60, 5, 60)) * others[:, None, None],
+        reward=others[:, None, None] * (1.0 - others) * np.ones((5, 1)),
         discount=discount,
         start=others / others.sum(),
         rewards_observed=rewards_observed,
