@@ -236,6 +236,8 @@ class ServedAgent:
         self._replays += 1
         try:
             return await self._run(self._pools.replayers, lambda agent: agent.explain(id))
+        except errors.UnknownDecision as error:  # also `CompactedDecision`
+            raise with_ids(error, self.tag)  # noqa: B904 - the same error
         finally:
             self._replays -= 1
 
