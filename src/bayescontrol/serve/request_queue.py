@@ -151,6 +151,7 @@ class ServedAgent:
 
     >>> from bayescontrol import BernoulliBandit
     >>> from bayescontrol.durable import open_agent
+    >>> from bayescontrol.serve.monitor import Metrics
     >>> from bayescontrol.serve.values import encode_id
     >>> async def visit():
     ...     agent = open_agent("sqlite:///:memory:", "shop", BernoulliBandit(["red"]))
