@@ -160,11 +160,11 @@ class PracticeMachine(RuleBasedStateMachine):
         held = None if session is None else self.held(session)
         unknown = set(among or ()) - self.arms.keys()
         eligible = [a for a in self.active() if among is None or a in among]
-        if held is not None and held.action in eligible:
-            assert self.agent.act(among=among, session=session) == held
-        elif unknown:
+        if unknown:
             with pytest.raises(errors.UnknownArm):
                 self.agent.act(among=among, session=session)
+        elif held is not None and held.action in eligible:
+            assert self.agent.act(among=among, session=session) == held
         elif not eligible or not self.is_feasible(eligible):
             with pytest.raises(errors.InvalidRequest):
                 self.agent.act(among=among, session=session)
