@@ -166,7 +166,7 @@ class Child:
             if rng.random() < 0.1:
                 self.run("totals", f"{seed}-{thread}-{i}-totals", rng.choice(["red", "blue"]))
             if thread == 0 and rng.random() < 0.25:
-                self._change(seed, through, rng)
+                self._change(through, rng)
             if rng.random() < 0.15:
                 self.agent.snapshot()
 
@@ -178,17 +178,20 @@ class Child:
             if rng.random() < 0.5:
                 self.run("observe", n, str(rng.randrange(2)), "-")
 
-    def _change(self, seed: int, through: int, rng: random.Random) -> None:
+    def _change(self, through: int, rng: random.Random) -> None:
         """Change an arm or the configuration, fit again, settle or compact."""
         can_refit = self.agent.model.name == DrawsBandit.model_kind.name
         what = rng.choice(["arm", "arm", "configure", "refit", "settle", "compact"])
         if what == "arm":
-            arm = "green" if can_refit or rng.random() < 0.3 else f"arm-{seed % 5}"
-            state = self.agent.arms().get(arm)
-            changes = {None: ["added"], "active": ["paused"], "paused": ["resumed", "retired"]}
-            if state == "retired" or (arm == "green" and state == "paused"):
-                changes = {state: ["resumed"]}  # refused for a retired arm
-            self.run("arm", arm, rng.choice(changes[state]))
+            states = self.agent.arms()
+            arms = [a for a in states if a not in ("red", "blue") and states[a] != "retired"]
+            if not can_refit and len(arms) < 3:
+                arms.append(f"arm-{len(states)}")
+            arm = arms[-1] if rng.random() < 0.7 else arms[0]
+            changes = {None: ["added"], "active": ["paused"], "paused": ["resumed"]}
+            if arm != "green":
+                changes["active"] = ["paused", "retired"]
+            self.run("arm", arm, rng.choice(changes[states.get(arm)]))
         elif what == "configure":
             self.run("configure", str(rng.randrange(len(CONFIGURATIONS))))
         elif what == "refit" and can_refit:

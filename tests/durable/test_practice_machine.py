@@ -6,6 +6,7 @@ of each arm, its price, the decisions that wait, the held sessions, and the prob
 
 import shutil
 import tempfile
+import time
 from collections.abc import Callable
 from itertools import count
 from pathlib import Path
@@ -24,7 +25,7 @@ from hypothesis.stateful import (
     rule,
     run_state_machine_as_test,
 )
-from scipy.optimize import brentq
+from scipy.optimize import brentq  # type: ignore[import-untyped]
 from tests.durable.agents import same_state
 
 from bayescontrol import BernoulliBandit, errors
@@ -73,7 +74,7 @@ class PracticeMachine(RuleBasedStateMachine):
         self.url, self.name = url, f"shop {next(_NUMBERS)}"
         self.clock = SimpleNamespace(now=1_000.0)
         self.clock.time = lambda: self.clock.now
-        turn.time = self.clock  # type: ignore[assignment]
+        setattr(turn, "time", self.clock)  # noqa: B010
 
     @initialize(seed=st.integers(0, 1_000), configuration=st.sampled_from(CONFIGURATIONS))
     def begin(self, seed: int, configuration: Configuration) -> None:
@@ -91,9 +92,7 @@ class PracticeMachine(RuleBasedStateMachine):
         self.waiting: dict[int, float] = {}
 
     def teardown(self) -> None:
-        import time
-
-        turn.time = time
+        setattr(turn, "time", time)  # noqa: B010
         if hasattr(self, "agent"):
             self.agent.close()
 
@@ -109,7 +108,7 @@ class PracticeMachine(RuleBasedStateMachine):
             rows[arm][1] += 3 - ones
         return [*rows.values()]
 
-    def prices(self) -> dict[str, float]:
+    def prices(self) -> dict[Any, float]:
         prices = {}
         for arm, price in self.configuration.prices.items():
             costs = [
@@ -143,8 +142,8 @@ class PracticeMachine(RuleBasedStateMachine):
         if self.configuration.window is None:
             self.waiting.clear()
             return
-        for n, time in [*self.waiting.items()]:
-            if time + WINDOW <= self.clock.now:
+        for n, since in [*self.waiting.items()]:
+            if since + WINDOW <= self.clock.now:
                 del self.waiting[n]
                 self.head += 1
                 self.answers[n] = (int(self.configuration.default), None, True, self.head)
@@ -358,7 +357,7 @@ class PracticeMachine(RuleBasedStateMachine):
 
 def run_machine(tmp_path: Path, **options: Any) -> None:
     run_state_machine_as_test(
-        lambda: PracticeMachine(f"sqlite:///{tmp_path / f'{next(_NUMBERS)}.db'}"),
+        lambda: PracticeMachine(f"sqlite:///{tmp_path / f'{next(_NUMBERS)}.db'}"),  # type: ignore[arg-type]
         settings=settings(max_examples=40, stateful_step_count=40, deadline=None, **options),
     )
 
