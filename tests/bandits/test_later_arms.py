@@ -6,7 +6,7 @@ import pytest
 from tests.bandits.arm_beliefs import ARMS, CASES, X, make
 from tests.durable.problems import PROBLEMS
 
-from bayescontrol import BernoulliBandit, GaussianBandit, Stream
+from bayescontrol import BernoulliBandit, GaussianBandit, LinearBandit, Stream
 from bayescontrol.bandits.roster import HasArms
 from bayescontrol.errors import UnknownArm
 
@@ -87,6 +87,25 @@ def test_an_arm_added_to_a_changing_belief_starts_from_its_prior(per_arm: bool) 
         learned.observe(None, ARMS[t % 3], 50.0 + t % 5)
     learned.add("black")
     assert learned.expected()["black"] == pytest.approx(learned.scales()["location"], rel=1e-9)
+
+
+@pytest.mark.parametrize("kind", ["static", "changing", "per arm"])
+@pytest.mark.parametrize(
+    ("bandit", "situation"),
+    [
+        (BernoulliBandit(["red", "blue"], prior=(2, 38)), []),
+        (LinearBandit(["red", "blue"], 2, sd=1.0, prior=((0.05, 0.0), 24)), [[1.0, 0.0]]),
+    ],
+)
+def test_without_a_prior_an_added_arm_has_that_of_the_bandit(
+    kind: str, bandit: Any, situation: Any
+) -> None:
+    problem = bandit if kind == "static" else bandit.changing(per_arm=kind == "per arm")
+    belief = problem.belief()
+    belief.observe(*(situation or [None]), "red", 1)
+    belief.add("pink", prior=(8, 2))
+    belief.add("grey")
+    assert belief.expected(*situation)["grey"] == pytest.approx(0.05, abs=1e-12)
 
 
 def test_the_context_of_an_arm_added_later_is_that_of_the_others() -> None:

@@ -38,7 +38,8 @@ class Stub:
                 elif self.path.startswith("/v1/agents/checkout/log?"):
                     query = parse_qs(self.path.partition("?")[2])
                     start, limit = int(query["start"][0]), int(query["limit"][0])
-                    lines = stub.log[start - 1 : start - 1 + limit]
+                    numbers = range(start, start + limit)
+                    lines = [s for s in stub.log if json.loads(s)["seq"] in numbers]
                     self.answer(200, {}, "".join(f"{line}\n" for line in lines).encode())
                 elif self.path in stub.answers:
                     self.answer(200, {}, stub.answers[self.path])

@@ -12,6 +12,7 @@ from tests.browser.live_stub import Stub, agent, connected, decision, facts, fig
 from tests.limits import TIMEOUT
 
 from bayescontrol import BernoulliBandit
+from bayescontrol.bandits import Totals
 from bayescontrol.durable import Configuration, DurableAgent, open_agent
 from bayescontrol.durable.events import to_line
 
@@ -79,6 +80,47 @@ def test_counts_and_history_begin_with_the_log_and_follow_it(
     assert starts[:2] == ["1", "2"]
     assert int(starts[-1]) > 60  # only what is new
     assert window.messages == []
+
+
+def test_posterior_means_of_the_log_include_all_that_was_learned(visit: Open, stub: Stub) -> None:
+    page = visit(stub.url).page
+    connected(page)
+    chart = figure(page, "Means by counts in the log")
+    bandit = BernoulliBandit(NAMES, prior=(2, 6))
+    with open_agent("sqlite:///:memory:", "checkout", bandit, seed=1) as shop:
+        shop.add_arm("new", prior=(4, 6))
+        shop.add_arm("other")
+        shop.observe(shop.act(among=["new"]), 1)
+        shop.observe(shop.act(among=["other"]), 0)
+        stub.log = [to_line(event) for event in shop.log()]
+        stub.say("agents", [agent(events=shop.head)])
+        expect(chart).to_contain_text("posterior mean and 95 % interval")
+        expect(chart).to_contain_text("new 0.455")
+        expect(chart).to_contain_text("other 0.222")
+        shop.observe_totals("red", Totals(100, 50), key="monday")
+        stub.log = [to_line(event) for event in shop.log()]
+        stub.say("agents", [agent(events=shop.head)])
+        page.wait_for_timeout(2_500)  # the page reads the log every two seconds
+        stub.say("agents", [agent(events=shop.head)])
+        expect(chart).to_contain_text("mean observed and 95 % interval")
+
+
+def test_a_compacted_log_says_what_it_lacks(visit: Open, stub: Stub) -> None:
+    page = visit(stub.url).page
+    connected(page)
+    with open_agent("sqlite:///:memory:", "checkout", BernoulliBandit(NAMES), seed=1) as shop:
+        for i in range(20):
+            shop.observe(shop.act(), i % 2)
+        shop.compact(11)
+        created, *others = [json.loads(to_line(event)) for event in shop.log()]
+    shift = 12_000 - 11  # more events than the page reads at once
+    moved = [{k: v + shift if k in ("seq", "n") else v for k, v in e.items()} for e in others]
+    stub.log = [json.dumps(event) for event in (created, *moved)]
+    stub.say("agents", [agent(events=moved[-1]["seq"])])
+    expect(page.locator(".remarks").first).to_contain_text("Events 2 to 12,000 are compacted")
+    assert sum(int(row[1].replace("–", "0")) for row in rows(page, ARMS)) == 15
+    chart = figure(page, "Means by counts in the log")
+    expect(chart).to_contain_text("mean observed and 95 % interval")
 
 
 def test_only_the_last_events_of_a_long_log_are_read(visit: Open, stub: Stub) -> None:

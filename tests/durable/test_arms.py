@@ -12,6 +12,7 @@ import bayescontrol as bc
 from bayescontrol import BernoulliBandit, errors
 from bayescontrol.bandits import DrawsBandit, LinearBandit, LogitNormalBandit
 from bayescontrol.durable import (
+    Act,
     Configuration,
     DurableAgent,
     export_log,
@@ -230,6 +231,17 @@ def test_a_session_gets_a_new_decision_when_its_arm_is_not_eligible() -> None:
         assert agent.act(session="s") == second  # it holds its last decision
         third = agent.act(session="s", among=[first.action])
         assert third.action == first.action
+
+
+def test_a_session_that_holds_its_decision_needs_eligible_arms_that_exist() -> None:
+    with open_agent(MEMORY, "shop", SHOP, seed=1) as agent:
+        held, head = agent.act(session="ann"), agent.head
+        batch = [Act(None, None, [held.action, "rde"], "ann"), Act(None, None, None, "ann")]
+        agent.handle(batch)
+        with pytest.raises(errors.UnknownArm, match="no arm 'rde'"):
+            batch[0].answer()
+        assert batch[1].answer() == held
+        assert agent.head == head
 
 
 def test_shares_apply_to_the_eligible_arms() -> None:

@@ -11,6 +11,12 @@ import pytest
 from tests.durable.kill_harness import FAULT_POINTS
 
 HARNESS = Path(__file__).parent / "kill_harness.py"
+#: Every kind of event, and of decision.
+KINDS = {
+    *("created", "added", "paused", "resumed", "retired", "configured", "decided", "among"),
+    *("holdout", "session", "observed", "default", "corrected", "withdrawn", "aggregated"),
+    *("refitted", "compacted"),
+}
 
 
 def run_harness(tmp_path: Path, kills: int, seed: int) -> dict[str, Any]:
@@ -33,6 +39,9 @@ def test_kills_at_random_and_named_moments_lose_and_duplicate_nothing(
     assert result["in doubt"] > kills / 4
     assert all(result["hits"].get(point, 0) >= 1 for point in FAULT_POINTS)
     assert result["hits"]["any moment"] >= kills / 4
+    if kills >= 1000:
+        assert result["events"].keys() >= KINDS
+        assert min(result["events"].values()) >= 5
 
 
 #: Planted bug -> (pattern of the error, code). The first error depends on the moment of the kill.
@@ -55,16 +64,29 @@ sqlite.SqliteLog.append = lazy
     "a snapshot with an extra observation": ("posterior differs|drawn again it is", """
 from bayescontrol.durable import fold
 save = fold.Fold.save
-def save_with_extra(self):
-    twin = fold.Fold(self.driver.copy(), self.seed, self.seq, self.due)
+def save_with_extra(self, open_decisions=None):
+    twin = self.copy()
     twin.driver.learn(None, "red", 1)
-    return save(twin)
+    return save(twin, open_decisions)
 fold.Fold.save = save_with_extra
 """),
     "a retry that is handled as a new request": ("lost or changed|was not requested", """
 from bayescontrol.durable import turn
 init = turn.Act.__init__
-turn.Act.__init__ = lambda self, x, key: init(self, x, None)
+turn.Act.__init__ = lambda self, x, key, among, session: init(self, x, None, among, session)
+"""),
+    "a snapshot without the open decisions": ("has no default|have no default", """
+from bayescontrol.durable import fold
+save = fold.Fold.save
+fold.Fold.save = lambda self, open_decisions=None: save(self)
+"""),
+    "a session that is forgotten": ("has two decisions", """
+from bayescontrol.durable import decisions
+decisions.Decisions.find_session = lambda self, session: None
+"""),
+    "a withdrawal that is not folded": ("posterior differs|drawn again it is", """
+from bayescontrol.durable import turn
+turn.Turn._refold = lambda self, amendments: self._let_agent_work()
 """),
 }  # fmt: skip
 

@@ -4,12 +4,15 @@ import csv
 import io
 from collections.abc import Iterator
 from datetime import datetime
+from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 from tests.serve.raw import Raw, ask, memory, number
 
 from bayescontrol import BernoulliBandit, LinearBandit
+from bayescontrol.durable import open_agent
 from bayescontrol.durable.events import from_line
 from bayescontrol.serve import Client, RemoteAgent
 from bayescontrol.serve.server import Server
@@ -101,6 +104,17 @@ def test_the_pages_of_a_log_are_linked(server: Server, client: Client) -> None:
         path = link.removesuffix('>; rel="next"').removeprefix("<")
     assert lines.splitlines() == whole.body.splitlines()[1:]
     assert [from_line(line).seq for line in lines.decode().splitlines()] == [*range(2, 8)]
+
+
+def test_a_link_escapes_the_name_of_an_agent(tmp_path: Path) -> None:
+    store = f"sqlite:///{tmp_path}/shop.db"
+    with open_agent(store, "café 店", BernoulliBandit(2), seed=1) as agent:
+        agent.act()
+    with Server(store, port=0) as server:
+        page = ask(server.url, "GET", f"/v1/agents/{quote('café 店')}/log?limit=1")
+        path, _, relation = page.headers["link"].partition(";")
+        assert relation == ' rel="next"'
+        assert ask(server.url, "GET", path.strip("<>")).json["kind"] == "decided"
 
 
 def table(answer: Raw) -> list[dict[str, str]]:

@@ -102,6 +102,8 @@ def test_entries_of_a_batch_have_sessions_arms_and_costs(shop: RemoteAgent) -> N
         ("POST", "arms", {"arm": "red", "change": "added"}, {}, "bad-request", "change"),
         ("POST", "arms", {"arm": "red", "change": "resume"}, {}, "invalid-request", "'red'"),
         ("POST", "arms", {"arm": "pink", "change": "pause"}, {}, "unknown-arm", "'pink'"),
+        ("POST", "arms", {"arm": "red", "change": "pause", "prior": [1, 1]}, {},
+         "invalid-request", "only an arm that is added"),
         ("POST", "arms", {"arm": {"a": 1}, "change": "pause"}, {}, "invalid-request", "the arm"),
         ("PUT", "configuration", {"holdout": "0.5"}, {}, "bad-request", "holdout"),
         ("PUT", "configuration", {"holdout": 2}, {}, "invalid-request", "from 0 to 1"),

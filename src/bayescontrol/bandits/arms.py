@@ -436,7 +436,7 @@ class ArmsBelief(Tempered, HasArms[MeanRewards]):
     # -- adding and retiring arms --------------------------------------------------------------
 
     def add(self, arm: Hashable, prior: ArrayLike | None = None) -> None:
-        """Add an arm with its prior; the posteriors of the other arms do not change.
+        """Add an arm with its prior, by default that of the first arm; the others do not change.
 
         >>> from bayescontrol.bandits import BernoulliBandit
         >>> belief = BernoulliBandit(["red"]).belief()
@@ -444,7 +444,7 @@ class ArmsBelief(Tempered, HasArms[MeanRewards]):
         >>> belief.expected()
         {'red': 0.5, 'blue': 0.8}
         """
-        row = self.family.prior(prior, 1)
+        row = self._prior[:1] if prior is None else self.family.prior(prior, 1)
         self._roster.add(arm)
         self._prior, self._rows = np.vstack([self._prior, row]), np.vstack([self._rows, row])
         self._refresh()

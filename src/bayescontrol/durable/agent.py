@@ -77,8 +77,7 @@ class DurableAgent(AbstractContextManager["DurableAgent"]):
         # Whether an amendment has made the snapshots stale, and when that last led to a new one.
         self._is_amended, self._renewed_at = False, -math.inf
         self._last_snapshot = next((s.seq for s in log.snapshots(self.head)), 0)
-        self._committer: Committer[Request] = Committer(self._write)
-        self._writing = threading.Lock()
+        self._committer, self._writing = Committer[Request](self._write), threading.Lock()
         #: Seconds that the last batch of requests took to compute, without the disk.
         self.compute_seconds = 0.0
         self._counter = EventCounter(log)
@@ -331,8 +330,8 @@ class DurableAgent(AbstractContextManager["DurableAgent"]):
         Start from an earlier fold, or from a snapshot, without the amended observations. Other
         processes may have appended events after `stop`: `_catch_up` has not noted them yet.
         """
-        new = read_amendments(self._log, self.head + 1, stop)
-        first, decisions = min((*pending, *new.final)), Decisions(self._log)
+        first = min((*pending, *read_amendments(self._log, self.head + 1, stop).final))
+        decisions = Decisions(self._log)
         fold = self._earlier.before(first)
         if fold is None or fold.seq < self._log.sealed:
             snapshots, driver = self._log.snapshots(first - 1), self.model.driver()
@@ -451,9 +450,8 @@ class DurableAgent(AbstractContextManager["DurableAgent"]):
         ...     [(d.id, answer and answer.o) for d, answer in shop.decisions()]
         [('2', None), ('3', 1)]
         """
-        logged = self.log(start, stop)
         found = Decisions(self._log)
-        for event in logged:
+        for event in self.log(start, stop):
             if isinstance(event, events.Decided):
                 answer = found.find_answer(event.seq)
                 is_open = answer is None or answer.is_withdrawn
@@ -465,10 +463,8 @@ class DurableAgent(AbstractContextManager["DurableAgent"]):
         Raise `ModelMismatch` if the draw now gives another action.
         """
         self._require_open()
-        decisions = Decisions(self._log)
-        event = decisions.get(id)
-        stop, driver = event.seq - 1, self.model.driver()
-        fold = fold_log(self._log, driver, self.created, decisions, stop)
+        event = (decisions := Decisions(self._log)).get(id)
+        fold = fold_log(self._log, self.model.driver(), self.created, decisions, event.seq - 1)
         driver = fold.driver
         posterior = posterior_summary(driver.agent)
         probabilities = fold.probabilities(event.x, event.among)
@@ -511,9 +507,8 @@ class DurableAgent(AbstractContextManager["DurableAgent"]):
         except Exception as error:
             self._last_snapshot = self.head  # do not try again at every turn
             text = f"no snapshot was stored after event {self.head} ({error}): the log has every "
-            warnings.warn(
-                f"{text}event, but opening it takes longer", SnapshotNotKept, stacklevel=3
-            )
+            text += "event, but opening it takes longer"
+            warnings.warn(text, SnapshotNotKept, stacklevel=3)
 
     def backup(self, path: str | PathLike[str]) -> None:
         """Copy the whole store to a new file, consistently, while the agent keeps running."""
@@ -566,8 +561,8 @@ class DurableAgent(AbstractContextManager["DurableAgent"]):
             require_usable(f"agent {self.name!r}", closed=self._closed, process=self._process)
 
     def __repr__(self) -> str:
-        about = f"{self.model.name!r} version {self.model.version}"
-        return f"DurableAgent({self.name!r}, {about}, {self.head} events, {self._store.url})"
+        model = f"{self.model.name!r} version {self.model.version}"
+        return f"DurableAgent({self.name!r}, {model}, {self.head} events, {self._store.url})"
 
 
 def handle_together(batches: Mapping[DurableAgent, Sequence[Request]]) -> None:

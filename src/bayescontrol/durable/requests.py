@@ -142,6 +142,10 @@ class ChangeArm(Request):
             raise errors.InvalidRequest(
                 f"change={change!r}: expected one of {', '.join(events.ARM_CHANGES)}"
             )
+        if prior is not None and change != "added":
+            raise errors.InvalidRequest(
+                f"prior={short_repr(prior)}: only an arm that is added has a prior; leave it out"
+            )
         self.arm, self.change = as_stored(arm, "the arm"), change
         self.prior = as_stored(prior, "the prior")
 

@@ -28,7 +28,7 @@ from bayescontrol.durable.stores.log import Row, damaged_error
 _REQUEST_ERRORS: Final = (
     *(errors.BadSituation, errors.ConflictingFeedback, errors.ConflictingKey),
     *(errors.DamagedLog, errors.FeedbackDue, errors.InvalidRequest, errors.MissingCapability),
-    errors.UnknownDecision,
+    *(errors.UnknownArm, errors.UnknownDecision),
 )
 #: The place of requests in a turn; all others come last.
 _ORDER: Final[Mapping[type, int]] = {requests.Configure: 0, requests.ChangeArm: 0, Act: 1}
@@ -184,19 +184,20 @@ class Turn:
     def _find_decision(self, request: Act) -> events.Decision | None:
         """Return the decision with the key of a request, or else one that its session holds."""
         known = None if request.key is None else self._find_key(request.key)
-        driver, session, among = self._before.driver, request.session, request.among
+        fold, session = self.fold, request.session
         if known is not None:
             return self._same_call(known, request)
         if session is None:
             return None
         held = self._sessions.get(session) or self._decisions.find_session(session)
-        if held is None or self.fold.terms.arm_state(held.a) != "active":
+        if held is None:
             return None
-        if among is not None and held.a not in among:
+        restriction = fold.terms.restriction(request.among, fold.driver.arms)
+        if restriction and restriction.among and held.a not in restriction.among:
             return None
-        x = driver.situation(request.x)
+        x = fold.driver.situation(request.x)
         if not same_value(held.x, x):
-            self.fold.driver.probabilities(x)  # raises an error if x is invalid
+            fold.driver.probabilities(x)  # raises an error if x is invalid
         return events.Decision.of(held, None, self._name)
 
     def _same_call(

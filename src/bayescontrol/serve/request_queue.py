@@ -151,6 +151,7 @@ class ServedAgent:
 
     >>> from bayescontrol import BernoulliBandit
     >>> from bayescontrol.durable import open_agent
+    >>> from bayescontrol.serve.monitor import Metrics
     >>> from bayescontrol.serve.values import encode_id
     >>> async def visit():
     ...     agent = open_agent("sqlite:///:memory:", "shop", BernoulliBandit(["red"]))
@@ -236,6 +237,8 @@ class ServedAgent:
         self._replays += 1
         try:
             return await self._run(self._pools.replayers, lambda agent: agent.explain(id))
+        except errors.UnknownDecision as error:  # also `CompactedDecision`
+            raise with_ids(error, self.tag)  # noqa: B904 - the same error
         finally:
             self._replays -= 1
 

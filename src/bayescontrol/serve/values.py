@@ -39,7 +39,7 @@ E = TypeVar("E", bound=BaseException)
 #: Characters of a tag, of five bits each.
 _LENGTH: Final = 10
 #: The number of a decision in a message of the library.
-_NUMBER: Final = re.compile(r"\b(decision |observe\(')(\d+)\b(?!-)")
+_NUMBER: Final = re.compile(r"\b(decision '?|observe\(')(\d+)\b(?!-)")
 
 
 def value_of(plain: object, what: str, error: type[BayesControlError]) -> Any:

@@ -415,7 +415,7 @@ class LinearBelief(ScoresBelief[LinearWeights]):
     # -- adding and retiring arms --------------------------------------------------------------
 
     def add(self, arm: Hashable, prior: Prior | None = None) -> None:
-        """Add an arm with its prior, by default (0, 1) or the learned one; others do not change.
+        """Add an arm with its prior, by default that of the first, or the learned one.
 
         >>> from bayescontrol import LinearBandit
         >>> belief = LinearBandit(["red"], features=2, sd=1, prior=(0, 1)).belief()

@@ -103,9 +103,12 @@ class FixedScales(Regressions):
         return float(_p_positive(mean - least, self.spread**2 * variance, np.inf))
 
     def append_prior(self, prior: Prior | None) -> None:
-        """Append a regression with this prior, by default (0, 1)."""
-        factors = prior_factors((0.0, 1.0) if prior is None else prior, 1, self.features)
-        self.append(FixedScales(self.link, *factors))
+        """Append a regression with this prior, by default that of the first one."""
+        if prior is None:
+            R, z = (part[:1] for part in self._prior)
+        else:
+            R, z = prior_factors(prior, 1, self.features)
+        self.append(FixedScales(self.link, R, z))
 
     def interact(self, link: Link, active: IntArray, x: FloatArray, *run: Any) -> None:
         """Run the compiled loop in a world with this link."""

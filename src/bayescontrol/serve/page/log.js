@@ -3,6 +3,9 @@
 //   decided    x, a, p, key           its seq is the decision's id
 //   observed   n, o                   n is the seq of the decision; also defaulted
 //   corrected  n, o                   n is the seq of the event that it amends; withdrawn: n alone
+//   arm        arm, change, prior     an added arm has a prior
+//   compacted                         stands for the events before it, with what was learned from them
+//   aggregated                        rewards without decisions
 //   others                            change no decision and no observation
 // Columns by decision; an observation is stored with its decision.
 const FORMAT = 1;
@@ -37,6 +40,9 @@ class Log {
     this.answered = []; // time of the observation
     this.answers = new Map(); // seq of an answer or an amendment -> index of the decision
     this.order = []; // indices of the decisions with feedback, in the order of arrival
+    this.added = []; // the arms that were added, and their priors
+    this.compacted = null; // the last event that was compacted
+    this.partial = false; // whether more was learned than the observations in the file
     this.gaps = 0;
     this.strangers = 0;
     this.repeated = 0;
@@ -50,12 +56,12 @@ class Log {
     const { seq, kind } = event ?? {};
     const nothing = () => {};
     const add = { created: this.begin, decided: this.decide, observed: this.observe, defaulted: this.observe,
-      corrected: this.amend, withdrawn: this.amend, aggregated: nothing, arm: nothing, configured: nothing,
-      refitted: nothing, compacted: nothing }[kind];
+      corrected: this.amend, withdrawn: this.amend, aggregated: this.learnMore, compacted: this.learnMore,
+      arm: this.changeArm, configured: nothing, refitted: nothing }[kind];
     if (!Number.isInteger(seq) || !add) {
       throw new BadLog(`line ${this.lines} is not an event of a log: seq is ${label(seq)}, kind is ${label(kind)}`);
     }
-    if (this.last !== null && seq !== this.last + 1) this.gaps += 1;
+    if (this.last !== null && seq !== this.last + 1 && kind !== "compacted") this.gaps += 1;
     this.first ??= seq;
     this.last = seq;
     add.call(this, event);
@@ -66,6 +72,15 @@ class Log {
       throw new BadLog(`the log is in format ${event.format}, this page reads up to ${FORMAT}: use a later release`);
     }
     this.created = event;
+  }
+
+  learnMore({ seq, kind }) {
+    this.partial = true;
+    if (kind === "compacted") this.compacted = seq;
+  }
+
+  changeArm({ arm, change, prior }) {
+    if (change === "added") this.added.push([arm, prior?.tuple ?? prior?.array ?? prior]);
   }
 
   // The name of an action: if two have the same text, such as 1 and "1", the second gets its JSON.
@@ -119,10 +134,16 @@ class Log {
     }
   }
 
+  // What a compacted log lacks.
+  get lack() {
+    return this.compacted ? `Events 2 to ${count(this.compacted)} are compacted: their decisions are not in the log.` : "";
+  }
+
   get remarks() {
     const told = [];
     if (this.torn) told.push("The last line is cut off and was left out.");
     if (this.first > 1) told.push(`The file starts at event ${this.first}: what came before is not in it.`);
+    if (this.compacted) told.push(this.lack);
     if (this.gaps) told.push(`Events are missing in ${many(this.gaps, "place")}.`);
     if (this.strangers) told.push(`${many(this.strangers, "observation")} of decisions that are not in the file: left out.`);
     if (this.repeated) told.push(`${many(this.repeated, "observation")} of decisions that had one already: the first stands.`);
@@ -150,12 +171,14 @@ class Log {
     return this.order.length > 0 && this.order.every((i) => this.reward(i) !== null);
   }
 
-  // The priors (α, β) of Bernoulli arms by name, from the log; null for other models.
+  // The priors (α, β) of Bernoulli arms by name, from the log; null for other models, and if the
+  // observations do not determine the posterior. An arm that was added without one has the first.
   get priors() {
-    if (this.created?.model !== "bernoulli-bandit") return null;
+    if (this.created?.model !== "bernoulli-bandit" || this.partial) return null;
     const { arms, prior } = Object.fromEntries(this.created.settings?.dict ?? []);
     if (!Array.isArray(arms) || arms.length !== prior?.length) return null;
-    return new Map(arms.map((arm, i) => [this.nameOf(arm), prior[i]]));
+    const pairs = [...arms.map((arm, i) => [arm, prior[i]]), ...this.added];
+    return new Map(pairs.map(([arm, own]) => [this.nameOf(arm), own ?? prior[0]]));
   }
 }
 

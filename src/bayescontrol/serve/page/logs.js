@@ -36,12 +36,14 @@ class ServedLog {
         await this.read(1, 1);
         this.skipped = Math.max(0, end - 1 - MOST_EVENTS);
         this.log.last += this.skipped;
+        this.log.partial ||= this.skipped > 0;
       }
       while (this.log.last < end) {
         const before = this.log.last;
         await this.read(before + 1, PART);
         changed();
-        if (this.log.last === before) break;
+        // Nothing: these events are compacted.
+        if (this.log.last === before) this.log.last = Math.min(end, before + PART);
       }
     } catch {
       // The stream of events reports that the server is lost.
@@ -75,7 +77,7 @@ class ServedLog {
   }
 
   get remark() {
-    return this.skipped ? `Counts and history are those of the last ${count(MOST_EVENTS)} events of the log.` : "";
+    return this.skipped ? `Counts and history are those of the last ${count(MOST_EVENTS)} events of the log.` : this.log.lack;
   }
 }
 

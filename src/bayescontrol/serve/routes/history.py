@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequenc
 from datetime import UTC, datetime
 from itertools import chain, islice
 from typing import Annotated, Final, Literal, TypeVar
+from urllib.parse import quote
 
 import msgspec
 from litestar import get
@@ -133,7 +134,8 @@ async def log(
     events = await agent.read(lambda one: one.log(start, last))
     stream = _stream(agent, events, _lines, "log.jsonl", bodies.LINES)
     if last < head:
-        page = f"/v1/agents/{agent.agent.name}/log?start={last + 1}&limit={limit}"
+        name = quote(agent.agent.name, safe="")
+        page = f"/v1/agents/{name}/log?start={last + 1}&limit={limit}"
         stream.headers["Link"] = f'<{page}>; rel="next"'
     return stream
 

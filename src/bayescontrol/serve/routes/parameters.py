@@ -45,13 +45,15 @@ def dependencies(agents: object) -> dict[str, Provide]:
 
 
 async def require_known_query(request: Request[Any, Any, Any]) -> None:
-    """Raise `Refused` for a query parameter that the route does not have."""
+    """Raise `Refused` for a query parameter that the route does not have, or that occurs twice."""
     parameters = request.route_handler.parsed_fn_signature.parameters
     known = [n for n, p in parameters.items() if isinstance(p.kwarg_definition, QueryParameter)]
     for name in request.query_params:
         if name not in known:
             why = f"unknown query parameter {name[:80]!r}: this path has "
             raise Refused("bad-request", why + (", ".join(known) or "none"))
+        if len(request.query_params.getall(name)) > 1:
+            raise Refused("bad-request", f"the query parameter {name!r} occurs twice: give it once")
 
 
 def from_query(text: str | None, what: str, kind: Any = Any) -> Any:
