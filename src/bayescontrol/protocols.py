@@ -251,6 +251,31 @@ class Choosing(Protocol):
     ) -> AbstractContextManager[None]: ...
 
 
+class Unresolved(NamedTuple):
+    """Models that predict as well as the belief does, but would act otherwise.
+
+    The agent's own actions have not shown whether they are true: it may be confirming itself.
+    """
+
+    #: Their share of the models that were drawn from the prior, or their prior probability.
+    share: float
+    #: The models as modes, the most promising first.
+    modes: tuple[Any, ...]
+
+
+class Diagnosis(Protocol[X_contra]):
+    """Find unresolved models, and draw one whose policy may show whether it is true.
+
+    A model counts if its policy differs from that of the belief by at least `distance` in total
+    variation, on average over the latest situations, and its predictions by at most `nats` a step.
+    """
+
+    def unresolved(
+        self, x: X_contra, rng: Stream, /, *, nats: float = ..., distance: float = ...
+    ) -> Unresolved: ...
+    def draw_unresolved(self, x: X_contra, rng: Stream, /) -> Any | None: ...
+
+
 class Skips(Protocol[X_contra, A_contra]):
     """Advance private states and clocks by a step whose observation is `MISSING`."""
 

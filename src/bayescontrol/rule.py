@@ -27,15 +27,17 @@ from bayescontrol.protocols import (
     ActionProbabilities,
     Belief,
     CountsDecisions,
+    Diagnosis,
     MixingBelief,
     Policy,
     Predictions,
     Resumable,
     Retirement,
     Skips,
+    Unresolved,
 )
 from bayescontrol.schedules import Held, Schedule, every_step, require_schedule
-from bayescontrol.seeding import Stream, StreamLike, require_stream
+from bayescontrol.seeding import SeedLike, Stream, StreamLike, as_stream, require_stream
 from bayescontrol.situations import as_advance, independent_of_feedback, lost_situation
 
 M = TypeVar("M", bound=Policy[Any, Any])
@@ -247,6 +249,20 @@ class ControlRule(Saved, Generic[M, X, A, O]):
             belief.reweigh(
                 ActionProbabilities, lambda m: m.action_probabilities(x).get(a, 0.0), what
             )
+
+    def unresolved(
+        self, *, nats: float = 1e-3, distance: float = 0.1, seed: SeedLike = 0
+    ) -> Unresolved:
+        """Return the models that predict as well as the belief, but would act otherwise.
+
+        If their share is large, the agent may be confirming itself: its own actions do not show
+        whether they are true. A model counts if its policy differs by at least `distance` in total
+        variation, and its predictions by at most `nats` a step. `seed` is for beliefs that draw
+        models; the agent does not change.
+        """
+        return self._belief_with(Diagnosis).unresolved(
+            self.x, as_stream(seed), nats=nats, distance=distance
+        )
 
     def _offers(self, capability: type) -> bool:
         """Return whether the belief has a capability. The answer is cached."""

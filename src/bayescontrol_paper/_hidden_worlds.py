@@ -84,7 +84,9 @@ def tiger() -> POMDP:
     observation[1:, :, 0] = 1.0
     reward = [[-1.0, -100.0, 10.0], [-1.0, 10.0, -100.0]]
     names = ["listen", "open left", "open right"]
-    return POMDP(["left", "right"], names, ["none", "left", "right"], transition, observation, reward)
+    return POMDP(
+        ["left", "right"], names, ["none", "left", "right"], transition, observation, reward
+    )
 
 
 def extended_tiger() -> POMDP:

@@ -127,12 +127,12 @@ def test_the_only_observation_of_a_context_reaches_leaves_that_are_not_in_memory
         assert abs(np.mean(ps) - expected) < 7 * math.sqrt(0.125 / len(ps))
 
 
-@pytest.mark.parametrize("prior_structure", [False, True])
-def test_with_full_memory_no_tree_goes_beyond_the_nodes(prior_structure: bool) -> None:
+@pytest.mark.parametrize("evidence", [0.0, 0.5, 1.0])
+def test_with_full_memory_no_tree_goes_beyond_the_nodes(evidence: float) -> None:
     problem = small(5, max_nodes=40)
     belief = learned(problem, random_cycles(problem, 200, seed=5))
     assert belief.is_full
-    for trees in draws(belief, 500, prior_structure=prior_structure):
+    for trees in draws(belief, 500, evidence=evidence):
         assert (trees.source >= 0).all()
 
 

@@ -6,6 +6,7 @@ The belief queries hypotheses and never policies, so it cannot condition on the 
 actions: actions are interventions.
 """
 
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import copy
@@ -16,14 +17,15 @@ from typing import Any, ClassVar, Generic, TypeAlias, TypeVar, cast
 import numpy as np
 
 from bayescontrol import _mode_queries, kernels
-from bayescontrol._arrays import AnyArray, ArrayLike, Arrays, FloatArray, require_between
+from bayescontrol._arrays import AnyArray, ArrayLike, Arrays, FloatArray, IntArray, require_between
 from bayescontrol._support.display import html_table
 from bayescontrol._support.names import Among, Prices
 from bayescontrol._support.priors import as_prior
-from bayescontrol._support.saved import Array, Field, Number, Part, damaged, declare
+from bayescontrol._support.saved import Array, Copied, Field, Number, Part, damaged, declare
 from bayescontrol._support.temperature import Tempered
 from bayescontrol._support.values import distinct
 from bayescontrol.beliefs.totals import observe_each
+from bayescontrol.beliefs.unresolved import policy_distances, prediction_losses
 from bayescontrol.beliefs.weights import LN2, OnImpossible, Weights
 from bayescontrol.errors import (
     BadEvidence,
@@ -42,12 +44,15 @@ from bayescontrol.protocols import (
     PosteriorMeasure,
     Probabilities,
     Summary,
+    Unresolved,
 )
-from bayescontrol.seeding import StreamLike
+from bayescontrol.seeding import StreamLike, require_stream
 
 M = TypeVar("M")
 K = TypeVar("K")
 
+#: How many situations `unresolved` compares.
+_RECENT = 50
 Queries: TypeAlias = _mode_queries.ModeListQueries[M] | _mode_queries.ModeArrayQueries[M]
 #: A list of modes, or one object that answers for all of them.
 Modes: TypeAlias = Sequence[M] | ModeArray[M, Any, Any, Any] | LogModeArray[M, Any, Any, Any]
@@ -119,6 +124,7 @@ class FiniteBelief(Tempered, Generic[M]):
         Number("drawn", least=-1),
         Number("log_base", "_log_base"),
         Part("", "_hypotheses", in_place=True),
+        Copied("_recent"),
     )
 
     def __init__(
@@ -135,6 +141,8 @@ class FiniteBelief(Tempered, Generic[M]):
         self.count = 0
         #: The index of the mode drawn last; -1 before the first draw, or if the mode was retired.
         self.drawn = -1
+        #: The situations of the latest observations, for `unresolved`.
+        self._recent: deque[Any] = deque(maxlen=_RECENT)
         # ln Σ v without the observations; changes when modes are added or retired.
         self._log_base = self._weights.log_total()
 
@@ -145,6 +153,7 @@ class FiniteBelief(Tempered, Generic[M]):
         hypotheses = self._hypotheses
         table = hypotheses.table
         if table is not None and self._weights.condition_on_entry(table, x, a, o):
+            self._recent.append(x)
             self.count += 1
             return
         evidence = hypotheses.likelihoods(x, a, o)
@@ -167,6 +176,7 @@ class FiniteBelief(Tempered, Generic[M]):
             except BaseException:
                 self._weights = before
                 raise
+        self._recent.append(x)
         self.count += 1
 
     def skip(self, x: Any, a: Any) -> None:
@@ -251,6 +261,48 @@ class FiniteBelief(Tempered, Generic[M]):
                 for k, p in answer.items():
                     mixed[k] = mixed.get(k, 0.0) + float(v_m) * p
         return mixed
+
+    def query_each(self, capability: type, query: Callable[[Any], Any]) -> Any:
+        """Return query(m) of every mode, or of the object that answers for all of them."""
+        return self._hypotheses.query_each(capability, query)
+
+    def unresolved(
+        self, x: Any, rng: StreamLike, *, nats: float = 1e-3, distance: float = 0.1
+    ) -> Unresolved:
+        """Return the modes that predict as well as the belief, but would act otherwise.
+
+        See `beliefs.unresolved`. Nothing is drawn. The latest situations are those of the last
+        observations outside compiled loops, and x.
+
+        >>> from bayescontrol import TabularModes
+        >>> boxes = TabularModes(policy=[[[1, 0]], [[0, 1]]],
+        ...                      hypothesis=[[[[1, 0], [1, 0]]], [[[1, 0], [0, 1]]]])
+        >>> belief = boxes.agent().belief
+        >>> for _ in range(5):
+        ...     belief.observe(0, 0, 0)                    # what action 0 gives is the same in both
+        >>> belief.unresolved(0, None).share
+        1.0
+        """
+        found, weights = self._unresolved(x, nats, distance)
+        order = found[np.argsort(-weights[found], kind="stable")]
+        modes = tuple(self._hypotheses.bound[int(m)] for m in order)
+        return Unresolved(float(weights[found].sum()), modes)
+
+    def draw_unresolved(self, x: Any, rng: StreamLike) -> M | None:
+        """Draw an unresolved mode from the prior and hold it; return None if there is none."""
+        found, weights = self._unresolved(x, 1e-3, 0.1)
+        if not found.size:
+            return None
+        total = np.cumsum(weights[found])
+        u = require_stream(rng).random() * total[-1]
+        return self.select(int(found[np.searchsorted(total, u, "right").clip(0, found.size - 1)]))
+
+    def _unresolved(self, x: Any, nats: float, distance: float) -> tuple[IntArray, FloatArray]:
+        """Return the numbers of the unresolved modes, and the prior of all modes."""
+        recent = [x] if self._hypotheses.stateful_modes else [*self._recent, x]
+        d = prediction_losses(self._prior, self.posterior(), self.count)
+        D = policy_distances(self, recent)
+        return np.flatnonzero((d <= nats) & (D >= distance)), self._prior
 
     def predictive(self, x: Any, a: Any) -> Probabilities:
         """P(o | âo_<t â_t) = Σ_m P(o | m, x, a) P(m | âo_<t), exactly, for every o."""

@@ -16,11 +16,12 @@ from bayescontrol import kernels
 from bayescontrol._arrays import FloatArray
 from bayescontrol._support.saved import Array, Copied, Fixed, Number, Part, Saved, damaged, declare
 from bayescontrol.errors import BadEvidence, BadSituation, counted
-from bayescontrol.protocols import Probabilities
-from bayescontrol.seeding import StreamLike, state_of
+from bayescontrol.protocols import Probabilities, Unresolved
+from bayescontrol.seeding import StreamLike, as_stream, require_stream, state_of
 from bayescontrol.trees.alphabet import Alphabet
 from bayescontrol.trees.drawn import DrawnTrees, TreePlan, largest_limit, solve, trimmed
 from bayescontrol.trees.history import History
+from bayescontrol.trees.unresolved import CANDIDATES, EVIDENCE, LOSS, find_unresolved
 
 #: Initial capacities: nodes of the belief and of drawn trees.
 FIRST_NODES, FIRST_DRAWN = 1024, 256
@@ -204,6 +205,30 @@ class ContextTreeBelief(Saved):
         trees = trimmed(trees, used)
         plan = solve(self.layout, self.alphabet.rewards, trees, limit, self.max_states)
         return DrawnTrees(self.alphabet, self.history, plan)
+
+    def unresolved(
+        self, x: Any, rng: StreamLike, *, nats: float = 1e-3, distance: float = 0.1,
+        draws: int = 100, evidence: float = 0.0,
+    ) -> Unresolved:  # fmt: skip
+        """Return the share of drawn trees that predict as well, but would act otherwise.
+
+        See `trees.unresolved`. By default the trees are drawn from the prior.
+        """
+        return find_unresolved(self, as_stream(rng), draws, evidence, nats, distance)
+
+    def draw_unresolved(self, x: Any, rng: StreamLike) -> DrawnTrees | None:
+        """Hold the unresolved trees that promise the most, if that is more than `last()` does.
+
+        They are drawn with a part of the evidence, because trees from the prior alone almost never
+        predict as well as the belief after a few hundred steps.
+        """
+        stream, last = require_stream(rng), self._last
+        found = find_unresolved(self, stream, CANDIDATES, EVIDENCE, LOSS, 0.1)
+        if not found.modes or (last is not None and found.modes[0].gain <= last.gain):
+            return None
+        m: DrawnTrees = found.modes[0]
+        self._last = m.plan
+        return m
 
     def _new_trees(self, size: int) -> "kernels.trees.Drawn":
         """Return room for drawn trees with this number of nodes."""

@@ -10,11 +10,14 @@ from typing import Any
 
 from bayescontrol._arrays import as_integer
 from bayescontrol.errors import InvalidTable
-from bayescontrol.rule import ControlRule
-from bayescontrol.schedules import Schedule, growing
+from bayescontrol.exploration.agent import Exploration, ExploringRule, Falling, Remedy
+from bayescontrol.schedules import Every, Schedule
 from bayescontrol.trees.alphabet import Alphabet, Percepts
 from bayescontrol.trees.belief import ContextTreeBelief
 from bayescontrol.trees.drawn import DrawnTrees
+
+#: The defaults of an agent.
+TEN_STEPS, EXPLORATION = Every(10), Falling(500)
 
 
 class ContextTrees:
@@ -69,14 +72,21 @@ class ContextTrees:
         return ContextTreeBelief(self.alphabet, self.depth, self.max_nodes, self.max_states)
 
     def agent(
-        self, *, schedule: Schedule = growing
-    ) -> ControlRule[DrawnTrees, None, Any, tuple[Any, ...]]:
-        """Return the control rule over trees, which holds drawn trees until the schedule ends.
+        self, *, schedule: Schedule = TEN_STEPS, exploration: Exploration | None = EXPLORATION,
+        remedy: Remedy | None = None,
+    ) -> ExploringRule:  # fmt: skip
+        """Return the control rule over trees, with random actions that become ever less frequent.
 
-        A draw takes much longer than a step, because it plans. By default each mode is held one
-        step longer than the last, so that there are about √(2t) draws until t.
+        A draw takes much longer than a step, because it plans; by default each mode acts for ten
+        steps. `exploration=None` is the pure rule, which may confirm itself: worlds that look
+        simple while the agent does little are then never explored. `remedy=Remedy()` also follows
+        models that would act otherwise. The defaults were chosen on other worlds than those in the
+        experiments.
         """
-        return ControlRule(self.belief(), schedule=schedule)
+        return ExploringRule(
+            self.belief(), self.alphabet.actions, schedule=schedule, exploration=exploration,
+            remedy=remedy,
+        )  # fmt: skip
 
     def __repr__(self) -> str:
         fields = ", ".join(f"{name}: {len(ks)}" for name, ks in self.alphabet.fields.items())
