@@ -145,7 +145,7 @@ class POMDP:
         if isinstance(start, str | int) or (isinstance(start, Hashable) and start in self.states):
             first: FloatArray = np.eye(X)[self.states.place(start)]
             return first
-        return _probabilities([start], "start", ("one", 1), ("states", X))[0]
+        return _probabilities([start], "start", ("one", 1), ("states", X)).ravel()
 
     def _fill(self) -> None:
         """Compute the signals, M and the expected rewards."""
@@ -286,7 +286,7 @@ def _probabilities(table: ArrayLike, name: str, *axes: tuple[str, int]) -> Float
         sizes = ", ".join(axis for axis, _ in axes)
         raise InvalidTable(f"{name} has shape {p.shape}: expected ({sizes}) = {expected}")
     total = p.sum(-1, keepdims=True)
-    return p / np.where(np.abs(total - 1.0) <= ROUNDING, 1.0, total)
+    return np.asarray(p / np.where(np.abs(total - 1.0) <= ROUNDING, 1.0, total), np.float64)
 
 
 class POMDPEnvironment:
