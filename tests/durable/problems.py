@@ -98,6 +98,7 @@ PROBLEMS |= {
 # New kinds are last: the seeds of the stored logs count the kinds.
 PROBLEMS |= {
     "POMDPs": POMDPModes([tiger(), tiger(accuracy=0.6)], prior=[1 / 3, 2 / 3]),
+    "POMDPs, vectors": POMDPModes([tiger(0.9), tiger(0.5)], "point_based"),
     "POMDPs, rewards hidden": POMDPModes(
         [tiger(None, accuracy=p, rewards_observed=False) for p in (0.9, 0.7)],
         "fast_informed_bound",

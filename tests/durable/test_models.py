@@ -95,7 +95,13 @@ def test_late_feedback_is_accepted_if_no_observation_moves_the_agent() -> None:
         for name, problem in PROBLEMS.items()
     }
     moving = {"tables", "MDP", "MDP, declared", "MDP models", "MDP models, possible"}
-    moving |= {"growing chain", "changing plant", "POMDPs", "POMDPs, rewards hidden"}
+    moving |= {
+        "growing chain",
+        "changing plant",
+        "POMDPs",
+        "POMDPs, rewards hidden",
+        "POMDPs, vectors",
+    }
     moving |= {name for name, problem in PROBLEMS.items() if isinstance(problem, LinearQuadratic)}
     moving |= {
         name

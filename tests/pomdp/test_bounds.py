@@ -85,8 +85,10 @@ def test_an_interrupted_upper_bound_is_still_above_the_converged_one() -> None:
     for planner in (qmdp, fast_informed_bound):
         pomdp = random_pomdp(2, (4, 3, 2), discount=0.95)
         exact = planner(pomdp, tolerance=1e-12)
+        assert exact.error is not None
         for tolerance in (1.0, 0.1, 1e-3):
             rough = planner(pomdp, tolerance=tolerance)
+            assert rough.error is not None
             assert (rough.vectors >= exact.vectors - exact.error).all()
             assert (rough.vectors <= exact.vectors + rough.error + 1e-12).all()
 
@@ -127,6 +129,20 @@ def test_a_periodic_problem_has_a_gain() -> None:
         assert abs(gain - 0.5) < 1e-8
 
 
+@pytest.mark.parametrize("reward", [0.0, 0.1, 1e9 + 0.1])
+@pytest.mark.parametrize("discount", [None, 0.95])
+def test_rewards_that_are_all_equal_have_a_bound_up_to_rounding(
+    reward: float, discount: float | None
+) -> None:
+    tables = random_pomdp(1).settings() | {"reward": np.full((3, 2), reward), "discount": discount}
+    for planner in (qmdp, fast_informed_bound):
+        policy = planner(POMDP.of(tables))
+        value = policy.value([1.0, 0.0, 0.0]) if discount else policy.gain
+        expected = reward * 20 if discount else reward
+        assert value is not None
+        assert expected <= value <= expected * (1 + 1e-11)
+
+
 def test_an_average_that_depends_on_the_start_does_not_converge() -> None:
     apart = POMDP(2, 1, 1, [[[1, 0]], [[0, 1]]], [[[1], [1]]], [[0], [1]])
     with pytest.raises(NotConverged, match=r"after 50 steps.*the best average may depend on the"):
@@ -148,11 +164,10 @@ def test_planning_is_deterministic(planner: Callable[[POMDP], AlphaVectors]) -> 
 
 def test_best_actions_up_to_rounding_are_equally_probable() -> None:
     pomdp = tiger()
-    policy = AlphaVectors(pomdp, [[1, 0], [0.1 + 0.2, 0.7], [0.3, 0.7], [0, 0]], [0, 1, 2, 2])
-    assert policy.action_probabilities(np.array([0.0, 1.0])) == {
-        "open left": 0.5,
-        "open right": 0.5,
-    }
+    vectors = [[1.0, 0.0], [0.0, 0.1 + 0.2], [0.0, 0.3], [0.0, 0.0]]
+    policy = AlphaVectors(pomdp, vectors, [0, 1, 2, 2])
+    halves = {"open left": 0.5, "open right": 0.5}
+    assert policy.action_probabilities(np.array([0.0, 1.0])) == halves
     assert policy.action_probabilities(np.array([1.0, 0.0])) == {"listen": 1.0}
     rng, b = Stream(0), np.array([0.0, 1.0])
     lefts = sum(policy.act(b, rng) == "open left" for _ in range(1_000))

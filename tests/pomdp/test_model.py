@@ -9,7 +9,7 @@ from tests.chance import chi_square
 from tests.pomdp.enumeration import of_paths, random_pomdp
 
 from bayescontrol import MISSING, Record, Stream, interact
-from bayescontrol.errors import BadEvidence, InvalidTable, UnknownAction, UnknownState
+from bayescontrol.errors import BadEvidence, BadSituation, InvalidTable, UnknownAction, UnknownState
 from bayescontrol.pomdp import POMDP, Percept, tiger
 
 TABLES: dict[str, Any] = {
@@ -168,8 +168,10 @@ def test_a_malformed_observation_is_refused(o: Any, complaint: str) -> None:
             pomdp.condition(pomdp.start, "run", o)
 
 
-def test_an_unknown_action_is_refused() -> None:
+def test_an_unknown_action_and_a_distribution_of_other_states_are_refused() -> None:
     pomdp = POMDP(**TABLES)
+    with pytest.raises(BadSituation, match=r"b has shape \(3,\): expected a probability for each"):
+        pomdp.condition(np.ones(3) / 3, "run", (0.0, "loud"))
     with pytest.raises(UnknownAction, match="no action 'wait'"):
         pomdp.condition(pomdp.start, "wait", (0.0, "loud"))
     with pytest.raises(UnknownAction, match="no action 'wait'"):

@@ -179,7 +179,8 @@ def _upper_bound(
         new = r + gamma * expected_best(alpha)
         rise = new - alpha
         error = weight * float(np.ptp(rise))
-        if error <= tolerance * most:
+        margin = _rounding(pomdp, alpha, discount)
+        if error <= tolerance * most + margin:
             break
         # Without a discount the state may alternate for ever: average two steps.
         alpha = (alpha + new) / 2.0 - rise.max() / 2.0 if discount is None else new
@@ -189,7 +190,6 @@ def _upper_bound(
             f"{tolerance * most:.3g}: increase limit or tolerance"
             + ("" if discount else ", or use a discount: the best average may depend on the start")
         )
-    margin = _rounding(pomdp, alpha, discount)
     if discount is None:
         gain = float(rise.max()) + margin
         return AlphaVectors(

@@ -28,7 +28,7 @@ from bayescontrol import kernels
 from bayescontrol._arrays import ArrayLike, FloatArray, as_numbers, require_between
 from bayescontrol._support.names import Names
 from bayescontrol._support.priors import probability_table
-from bayescontrol.errors import BadEvidence, InvalidTable, counted
+from bayescontrol.errors import BadEvidence, BadSituation, InvalidTable, counted
 from bayescontrol.protocols import MISSING
 from bayescontrol.rule import ControlRule
 from bayescontrol.seeding import StreamLike, require_stream
@@ -145,7 +145,7 @@ class POMDP:
         if isinstance(start, str | int) or (isinstance(start, Hashable) and start in self.states):
             first: FloatArray = np.eye(X)[self.states.place(start)]
             return first
-        return _probabilities([start], "start", ("one", 1), ("states", X))[0]
+        return _probabilities([start], "start", ("one", 1), ("states", X)).ravel()
 
     def _fill(self) -> None:
         """Compute the signals, M and the expected rewards."""
@@ -182,6 +182,9 @@ class POMDP:
         (array([0.85, 0.15]), 0.5)
         """
         action, after = self.actions.place(a), np.empty(len(self.states))
+        b = np.ascontiguousarray(b, np.float64)
+        if b.shape != after.shape:
+            raise BadSituation(f"b has shape {b.shape}: expected a probability for each state")
         s = -1 if o is MISSING else self._signal(o)
         p = kernels.pomdp.condition(b, self.joint[action, s], after) if s >= 0 else 0.0
         if p == 0.0:
@@ -283,7 +286,7 @@ def _probabilities(table: ArrayLike, name: str, *axes: tuple[str, int]) -> Float
         sizes = ", ".join(axis for axis, _ in axes)
         raise InvalidTable(f"{name} has shape {p.shape}: expected ({sizes}) = {expected}")
     total = p.sum(-1, keepdims=True)
-    return p / np.where(np.abs(total - 1.0) <= ROUNDING, 1.0, total)
+    return np.asarray(p / np.where(np.abs(total - 1.0) <= ROUNDING, 1.0, total), np.float64)
 
 
 class POMDPEnvironment:

@@ -9,7 +9,7 @@ hidden states, but not in their actions and observations.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar, Protocol, TypeAlias
+from typing import Any, ClassVar, Final, Protocol, TypeAlias
 
 import numpy as np
 
@@ -20,13 +20,16 @@ from bayescontrol._support.priors import as_prior
 from bayescontrol.beliefs.finite import finite_belief
 from bayescontrol.errors import InvalidTable, MissingCapability, counted
 from bayescontrol.finite.tabular import ClassMode, ModeClass
-from bayescontrol.pomdp.bounds import PLANNERS, AlphaVectors
+from bayescontrol.pomdp.bounds import PLANNERS, AlphaVectors, fast_informed_bound, qmdp
 from bayescontrol.pomdp.model import POMDP, POMDPEnvironment
 from bayescontrol.record import Probe
 from bayescontrol.seeding import StreamLike
 
 #: A planner or its name, or the policies of all problems.
 Planning: TypeAlias = str | Callable[[POMDP], Any] | Sequence[Any]
+#: Planners whose policies do not depend on the rounding errors of a machine: logs store their
+#: names. The vectors of others are stored.
+_STORED_BY_NAME: Final = {"qmdp": qmdp, "fast_informed_bound": fast_informed_bound}
 
 
 class POMDPMode(ClassMode):
@@ -115,7 +118,7 @@ class POMDPModes(ModeClass[POMDPMode, None, Any, Any]):
             "policy": SettingDoc(
                 '"qmdp", "fast_informed_bound" or "point_based", or list of M {"dict": […]}',
                 "Each dict has vectors [k][x] and actions [k], numbers from 0 on: the policy "
-                'takes the action of the best vector. Default: "qmdp". Logs store the vectors.',
+                'takes the action of the best vector. Default: "qmdp".',
             ),
             "prior": SettingDoc("list of M probabilities", "P(m). Default: uniform."),
             "names": SettingDoc("list of M texts", "The names of the modes."),
@@ -163,13 +166,15 @@ class POMDPModes(ModeClass[POMDPMode, None, Any, Any]):
         super().__init__(len(self.pomdps), names)
         self.prior: FloatArray = as_prior(prior, len(self))
         self.policies = _policies(self.pomdps, policy)
+        named = [name for name, f in _STORED_BY_NAME.items() if policy is f or policy == name]
+        self._planner = named[0] if named else None
 
     def environment(self, m: int | str, start: Any = None) -> POMDPEnvironment:
         """Return the world of mode m, a number or a name; `start` is its first state."""
         return self.pomdps[find_mode(m, self)].environment(start)
 
     def settings(self) -> dict[str, Any]:
-        """Return the tables and the vectors of the policies as plain values, as logs store them."""
+        """Return the tables, and the planner or the vectors of the policies, as logs store them."""
         for m, policy in enumerate(self.policies):
             if type(policy) is not AlphaVectors:
                 raise MissingCapability(
@@ -178,7 +183,7 @@ class POMDPModes(ModeClass[POMDPMode, None, Any, Any]):
                 )
         return {
             "pomdps": [pomdp.settings() for pomdp in self.pomdps],
-            "policy": [policy.settings() for policy in self.policies],
+            "policy": self._planner or [policy.settings() for policy in self.policies],
             "prior": self.prior.tolist(),
             "names": None if self.names is None else list(self.names),
         }
