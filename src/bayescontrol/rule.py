@@ -260,9 +260,8 @@ class ControlRule(Saved, Generic[M, X, A, O]):
         variation, and its predictions by at most `nats` a step. `seed` is for beliefs that draw
         models; the agent does not change.
         """
-        return self._belief_with(Diagnosis).unresolved(
-            self.x, as_stream(seed), nats=nats, distance=distance
-        )
+        belief: Diagnosis[X] = self._belief_with(Diagnosis)
+        return belief.unresolved(self.x, as_stream(seed), nats=nats, distance=distance)
 
     def _offers(self, capability: type) -> bool:
         """Return whether the belief has a capability. The answer is cached."""

@@ -1,4 +1,4 @@
-"""Seven worlds with hidden state on which universal agents were compared (JAIR 40, 2011, p. 95-142).
+"""Seven worlds with hidden state, on which universal agents were compared (JAIR 40, 2011, 95-142).
 
 They are partially observable decision problems: the agent sees (reward, observation). The paper
 describes them in words; where it leaves something open, the function says how we read it. All are
@@ -7,12 +7,14 @@ continuing: what ends an episode there puts the world into a new random state he
 
 from collections.abc import Callable, Mapping
 from itertools import product
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
-from bayescontrol._arrays import FloatArray
 from bayescontrol.pomdp import POMDP
+
+if TYPE_CHECKING:
+    from bayescontrol._arrays import FloatArray
 
 #: The steps of the four moves: up, right, down, left.
 _MOVES: Final = {"up": (-1, 0), "right": (0, 1), "down": (1, 0), "left": (0, -1)}
@@ -35,7 +37,7 @@ def _maze(
     patterns = [
         tuple(kinds[i + di, j + dj] not in ".!" for di, dj in _MOVES.values()) for i, j in free
     ]
-    symbols = sorted(set(patterns)) if walls_seen else [()]
+    symbols = sorted(set(patterns)) if walls_seen else patterns[:1]
     X, A = len(free), len(moves)
     transition, reward = np.zeros((X, A, X)), np.zeros((X, A))
     observation = np.zeros((A, X, len(symbols)))

@@ -131,7 +131,8 @@ def test_leaves_of_cut_trees_are_drawn_from_the_counts_of_their_context() -> Non
 
 def test_a_mode_acts_and_predicts_in_the_current_context() -> None:
     """The reward is 1 if the action differs from the previous one."""
-    agent = ContextTrees(2, {"reward": [0.0, 1.0]}, depth=4).agent(schedule=Every(50), exploration=None)
+    problem = ContextTrees(2, {"reward": [0.0, 1.0]}, depth=4)
+    agent = problem.agent(schedule=Every(50), exploration=None)
 
     class Alternation:
         last = 0

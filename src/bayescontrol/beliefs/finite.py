@@ -302,7 +302,7 @@ class FiniteBelief(Tempered, Generic[M]):
         recent = [x] if self._hypotheses.stateful_modes else [*self._recent, x]
         d = prediction_losses(self._prior, self.posterior(), self.count)
         D = policy_distances(self, recent)
-        return np.flatnonzero((d <= nats) & (D >= distance)), self._prior
+        return np.flatnonzero((d <= nats) & (distance <= D)), self._prior
 
     def predictive(self, x: Any, a: Any) -> Probabilities:
         """P(o | âo_<t â_t) = Σ_m P(o | m, x, a) P(m | âo_<t), exactly, for every o."""

@@ -14,7 +14,6 @@ from bayescontrol.exploration.agent import Exploration, ExploringRule, Falling, 
 from bayescontrol.schedules import Every, Schedule
 from bayescontrol.trees.alphabet import Alphabet, Percepts
 from bayescontrol.trees.belief import ContextTreeBelief
-from bayescontrol.trees.drawn import DrawnTrees
 
 #: The defaults of an agent.
 TEN_STEPS, EXPLORATION = Every(10), Falling(500)
