@@ -16,7 +16,7 @@ from bayescontrol.trees.alphabet import Alphabet, Percepts
 from bayescontrol.trees.belief import ContextTreeBelief
 
 #: The defaults of an agent.
-TEN_STEPS, EXPLORATION = Every(10), Falling(500)
+THREE_STEPS, EXPLORATION = Every(3), Falling(500)
 
 
 class ContextTrees:
@@ -71,13 +71,13 @@ class ContextTrees:
         return ContextTreeBelief(self.alphabet, self.depth, self.max_nodes, self.max_states)
 
     def agent(
-        self, *, schedule: Schedule = TEN_STEPS, exploration: Exploration | None = EXPLORATION,
+        self, *, schedule: Schedule = THREE_STEPS, exploration: Exploration | None = EXPLORATION,
         remedy: Remedy | None = None,
     ) -> ExploringRule:  # fmt: skip
         """Return the control rule over trees, with random actions that become ever less frequent.
 
-        A draw takes much longer than a step, because it plans; by default each mode acts for ten
-        steps. `exploration=None` is the pure rule, which may confirm itself: worlds that look
+        A draw takes much longer than a step, because it plans; by default each mode acts for
+        three steps. `exploration=None` is the pure rule, which may confirm itself: worlds that look
         simple while the agent does little are then never explored. `remedy=Remedy()` also follows
         models that would act otherwise. The defaults were chosen on other worlds than those in the
         experiments.
