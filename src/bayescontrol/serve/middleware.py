@@ -244,7 +244,13 @@ class Middleware:
         self, scope: _Scope, receive: _Receive, send: _Send, body: bytes,
         count: Callable[[int], None], task: _Task,
     ) -> None:  # fmt: skip
-        """Let the application answer a request; `count` is called when the answer begins."""
+        """Let the application answer a request; `count` is called when the answer begins.
+
+        HEAD is answered as GET, and Uvicorn sends no body; but the event stream would have no end.
+        """
+        passed = scope
+        if scope["method"] == "HEAD" and scope["path"] != STREAM:
+            passed = {**scope, "method": "GET"}
         unread: list[_Message] = [{"type": "http.request", "body": body, "more_body": False}]
 
         async def receive_again() -> _Message:
@@ -254,6 +260,7 @@ class Middleware:
         async def counted_send(message: _Message) -> None:
             """Count the start of the answer; let each part but the last extend the deadline."""
             if message["type"] == "http.response.start":
+                scope["path_template"] = passed.get("path_template")
                 count(message["status"])
                 id_field = (_ID_HEADER, scope["request_id"].encode())
                 message = {**message, "headers": [*message["headers"], id_field]}
@@ -267,7 +274,7 @@ class Middleware:
             await asyncio.to_thread(require_valid_json, body)
         elif body:
             require_valid_json(body)
-        await self._app(scope, receive_again, counted_send)
+        await self._app(passed, receive_again, counted_send)
 
     async def _read_body(self, receive: _Receive, caller: object, body: bytearray) -> None:
         """Append the whole body to `body`; the caller's quota has the bytes that it contains."""
