@@ -11,7 +11,7 @@ interventions (the hats) and are not.
 from collections.abc import Callable
 from html import escape
 from types import SimpleNamespace
-from typing import Any, ClassVar, Generic, TypeAlias, TypeVar
+from typing import Any, ClassVar, Generic, Self, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -288,6 +288,12 @@ class ControlRule(Saved, Generic[M, X, A, O]):
 
     # -- state ---------------------------------------------------------------------------------
 
+    def copy(self) -> Self:
+        """Return an independent copy; what never changes is shared."""
+        if self.belief is not self._checked_belief:
+            self._ask(self.belief)
+        return super().copy()
+
     def _clock(self) -> IntArray:
         """Return t, the time of the last draw, and whether a mode is held."""
         return np.array([self._t, self._drawn_at, self.mode is not None])
@@ -305,7 +311,10 @@ class ControlRule(Saved, Generic[M, X, A, O]):
         if self.mode is not None:
             self.mode = self._belief_with(Resumable).last()
 
-    _after_copy = _after_load
+    def _after_copy(self) -> None:
+        if type(self.belief) is type(self._checked_belief):
+            self._checked_belief = self.belief  # a copy has the same capabilities
+        self._after_load()
 
     def __repr__(self) -> str:
         where = "" if self.x is None else f", situation {self.x!r}"

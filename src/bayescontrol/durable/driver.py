@@ -188,6 +188,8 @@ class Driver:
         if isinstance(self.agent, ControlRule):
             self.agent.x = x
         try:
+            if restriction is None:
+                return self.agent.act(rng)
             with self._choosing(self.agent, restriction):
                 return self.agent.act(rng)
         except BadEvidence as error:
