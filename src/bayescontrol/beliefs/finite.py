@@ -289,7 +289,7 @@ class FiniteBelief(Tempered, Generic[M]):
         return Unresolved(float(weights[found].sum()), modes)
 
     def draw_unresolved(self, x: Any, rng: StreamLike) -> M | None:
-        """Draw an unresolved mode from the prior and hold it; return None if there is none."""
+        """Draw an unresolved mode from the prior and hold it; None if all modes are resolved."""
         found, weights = self._unresolved(x, 1e-3, 0.1)
         if not found.size:
             return None
