@@ -31,6 +31,7 @@ from time import perf_counter
 from typing import Annotated, Any, Final
 
 import numpy as np
+import numpy.typing as npt
 from msgspec import Meta
 
 from bayescontrol import Stream, interact
@@ -203,8 +204,8 @@ REQUIRED: Final = {
 _REMEDY_REWARD: Final = 0.95
 #: The largest time of a decision as a share of the published one.
 _TIME_SHARE: Final = 0.01
-#: Runs of the pilot in which pure draws were stuck, and all its runs.
-_STUCK_PILOT: Final = {TIGER: (100, 100), GRID: (100, 100)}
+#: Runs of the pilot in which pure draws were stuck with the tiger, and all its runs.
+_STUCK_PILOT: Final = (100, 100)
 _FALSE_ALARM_RATE: Final = 1e-3
 
 
@@ -229,9 +230,18 @@ def _reward_claim(
     )  # fmt: skip
 
 
-def is_stuck(columns: Columns, world: str) -> Any:
-    """Return in which runs pure draws end with less than half of the published reward."""
-    return final_reward(columns, world, PURE) < WORLDS[world].reward / 2
+def is_stuck(columns: Columns, world: str, label: str) -> npt.NDArray[np.bool_]:
+    """Return in which runs an agent ends with less than half of the published reward."""
+    return final_reward(columns, world, label) < WORLDS[world].reward / 2
+
+
+def claim_name(world: str) -> str:
+    """Return the name of the claim about the reward in a world.
+
+    >>> claim_name("4x4 grid")
+    '4x4-grid'
+    """
+    return world.replace(" ", "-")
 
 
 def _claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
@@ -240,8 +250,8 @@ def _claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
     yield Claim(
         "exact-posterior", f"ln P(o_<t | â_<t) of {_CYCLES} cycles equals the sum over all {trees} "
         f"pairs of trees of depth {_DEPTH}; largest error",
-        source="ours", expected=0.0, ours=error, holds=error <= claims.ROUNDING * _CYCLES,
-        error=claims.ROUNDING * _CYCLES, reason="two fields and two actions", exact=True,
+        source="ours", expected=0.0, ours=error, holds=error <= claims.ROUNDING,
+        error=claims.ROUNDING, reason="two fields and two actions", exact=True,
     )  # fmt: skip
     shares = {world: seconds_per_decision(world) / WORLDS[world].seconds for world in WORLDS}
     slowest = max(shares, key=lambda world: shares[world])
@@ -253,21 +263,20 @@ def _claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
         f"{_TIMED:,} cycles; times vary", exact=True, threshold_origin="requirement",
     )  # fmt: skip
     for world, share in REQUIRED.items():
-        name, least = world.replace(" ", "-"), share * WORLDS[world].reward
-        yield _reward_claim(settings, columns, name, world, SCHEDULE, least)
-    for world, pilot in _STUCK_PILOT.items():
-        stuck = is_stuck(columns, world)
-        least_runs = claims.least_successes(stuck.size, pilot, _FALSE_ALARM_RATE)
-        share, share_error = claims.share_and_error(stuck)
-        yield Claim(
-            f"self-confirming-{world.replace(' ', '-')}", f"{world}: share of runs in which pure "
-            "draws end with less than half of the published reward",
-            source="ours", expected=f">= {least_runs / stuck.size:.3g}", ours=share,
-            error=share_error, holds=bool(stuck.sum() >= least_runs),
-            reason="they never try what would refute the model that they act upon",
-            threshold_origin=f"pilot on seed 1000: {pilot[0]} of {pilot[1]} runs of 5,000 cycles "
-            "(false alarms: 1 in 1000)",
-        )  # fmt: skip
+        least = share * WORLDS[world].reward
+        yield _reward_claim(settings, columns, claim_name(world), world, SCHEDULE, least)
+    stuck, (hits, runs) = is_stuck(columns, TIGER, PURE), _STUCK_PILOT
+    least_runs = claims.least_successes(stuck.size, _STUCK_PILOT, _FALSE_ALARM_RATE)
+    share, share_error = claims.share_and_error(stuck)
+    yield Claim(
+        "self-confirming", "tiger: share of runs in which pure draws end with less than half of "
+        "the published reward",
+        source="ours", expected=f">= {least_runs / stuck.size:.3g}", ours=share, error=share_error,
+        holds=bool(stuck.sum() >= least_runs),
+        reason="they never try what would refute the model that they act upon",
+        threshold_origin=f"pilot on seed 1000: {hits} of {runs} runs of 5,000 cycles (false "
+        "alarms: 1 in 1000)",
+    )  # fmt: skip
     if settings.slow_runs:
         yield _reward_claim(settings, columns, "remedy", TIGER, REMEDY, _REMEDY_REWARD)
 
@@ -303,7 +312,7 @@ def _agent_table(settings: Settings, columns: Columns) -> claims.Lines:
         for label in labels if len(labels) > 1 else ():
             values = final_reward(columns, world, label)
             if values.size:
-                stuck = int((values < WORLDS[world].reward / 2).sum())
+                stuck = int(is_stuck(columns, world, label).sum())
                 mean = claims.format_mean(values)
                 yield world, label, values.size, mean, f"{values.min():.3g}", stuck
 
@@ -325,9 +334,8 @@ def running_mean(runs: FloatArray, width: int = POINTS // 10) -> FloatArray:
 
 
 def _panel(
-    settings: Settings, columns: Columns, world: str, labels: tuple[str, ...], title: str,
-    **axes: Any,
-) -> Panel | None:  # fmt: skip
+    settings: Settings, columns: Columns, world: str, labels: tuple[str, ...], title: str
+) -> Panel | None:
     """Draw the running rewards of agents in a world; None if no run was played."""
     cycles, published, series = settings.cycles(world), WORLDS[world].reward, []
     t: IntArray = np.arange(1, POINTS + 1) * cycles // POINTS
@@ -340,11 +348,11 @@ def _panel(
     # Random actions cost much more than anything later: the axis begins below the second half.
     shown = np.concatenate([s.low[POINTS // 2 :] for s in series if s.low is not None])
     top = np.concatenate([s.high[POINTS // 2 :] for s in series if s.high is not None])
-    low, high = min(shown.min(), published), max(top.max(), published)
+    low, high = min(shown.min(), published / 2), max(top.max(), published)
     margin = 0.15 * (high - low)
     return Panel(
         title, "cycle", "reward per cycle", series, [Guide("published", published)],
-        ylim=(low - margin, high + margin), **axes,
+        ylim=(low - margin, high + margin), legend="below",
     )  # fmt: skip
 
 
@@ -359,11 +367,10 @@ def _learning_figure(settings: Settings, columns: Columns) -> Figure:
     lines are means, bands contain 90 % of the runs
     """
     panels = (
-        _panel(settings, columns, world, (SCHEDULE,), f"{world}, {settings.cycles(world):,} cycles",
-               legend="below")
+        _panel(settings, columns, world, (SCHEDULE,), f"{world}, {settings.cycles(world):,} cycles")
         for world in WORLDS
-    )  # fmt: skip
-    return Figure([panel for panel in panels if panel is not None])
+    )
+    return Figure([panel for panel in panels if panel is not None], columns=4)
 
 
 def _self_confirming_figure(settings: Settings, columns: Columns) -> Figure:
@@ -377,7 +384,7 @@ def _self_confirming_figure(settings: Settings, columns: Columns) -> Figure:
     lines are means, bands contain 90 % of the runs; the dotted line is the published reward
     """
     panels = (
-        _panel(settings, columns, world, AGENTS[world], title, legend="below")
+        _panel(settings, columns, world, AGENTS[world], title)
         for world, title in ((TIGER, "(a) Tiger"), (GRID, "(b) 4×4 grid"))
     )
     return Figure([panel for panel in panels if panel is not None])
@@ -385,9 +392,9 @@ def _self_confirming_figure(settings: Settings, columns: Columns) -> Figure:
 
 experiment: Final = Experiment(
     "universal", "one agent for seven worlds with hidden state: the rule over context trees",
-    Settings, quick=Settings(runs=6, slow_runs=1, most_cycles=5_000),
+    Settings, quick=Settings(runs=5, slow_runs=1, most_cycles=5_000),
     full=Settings(runs=60, slow_runs=20, most_cycles=500_000), run=run,
     score=claims.Scored(_claims, _world_table, _agent_table),
     figures=Figures(_learning_figure, _self_confirming_figure),
-    full_only=("cheese", TIGER, GRID, "rock-paper-scissors", "remedy"),
+    full_only=(*(claim_name(world) for world in REQUIRED if world != "1d-maze"), "remedy"),
 )  # fmt: skip
