@@ -207,6 +207,8 @@ _TIME_SHARE: Final = 0.01
 #: Runs of the pilot in which pure draws were stuck with the tiger, and all its runs.
 _STUCK_PILOT: Final = (100, 100)
 _FALSE_ALARM_RATE: Final = 1e-3
+#: With fewer runs no claim about a reward is decided.
+_FEWEST: Final = 5
 
 
 def _reward_claim(
@@ -214,18 +216,19 @@ def _reward_claim(
 ) -> Claim:
     """Claim that the final reward exceeds `least` by more than two standard errors.
 
-    A run with fewer cycles than published may pass, but cannot fail.
+    Runs with fewer cycles than published may pass, but cannot fail.
     """
     values, cycles = final_reward(columns, world, label), settings.cycles(world)
-    mean, error = claims.measured(values)
-    passes, published = claims.clearly_positive(values - least), WORLDS[world]
-    is_short = cycles < published.cycles
+    (mean, error), published = claims.measured(values), WORLDS[world]
+    is_enough, margin = len(values) >= _FEWEST, values - least
+    passes = is_enough and claims.clearly_positive(margin)
+    can_fail = is_enough and cycles == published.cycles and not claims.is_unclear(margin)
     return Claim(
         name, f"{world}, {label}: reward per cycle in the last tenth of {cycles:,} cycles",
         source="ours", expected=f">= {least:.3g}", ours=mean, error=error, holds=passes,
         reason=f"published: {published.reward:g} after {published.cycles:,} cycles; "
         f"{counted(len(values), 'run')}",
-        undecided=not passes and (is_short or claims.is_unclear(values - least)),
+        undecided=not passes and not can_fail,
         threshold_origin=f"requirement: {least / published.reward:.0%} of the published reward",
     )  # fmt: skip
 
