@@ -20,6 +20,8 @@ The depths of the trees were chosen, and the pilot of the claim `self-confirming
 other seeds:
 
     bayescontrol run universal --seed 1000 --runs 100 --set slow_runs=0 --set most_cycles=5000
+
+Pure draws were stuck in all of its 100 runs with the tiger, and in 78 with the grid.
 """
 
 from collections.abc import Iterator

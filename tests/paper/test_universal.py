@@ -8,13 +8,14 @@ from tests.trees import enumeration
 
 from bayescontrol import Stream
 from bayescontrol.lab import Columns
+from bayescontrol.pomdp import POMDP
 from bayescontrol_paper import _hidden_worlds as worlds
 from bayescontrol_paper import universal as paper
 
 SMALL = paper.Settings(runs=5, slow_runs=1, most_cycles=600)
 
 
-def average_reward(pomdp: worlds.POMDP, policy: list[int]) -> float:
+def average_reward(pomdp: POMDP, policy: list[int]) -> float:
     """Return the mean reward of a policy that sees the state, by its stationary distribution."""
     x = np.arange(len(policy))
     P, r = pomdp.transition[x, policy], pomdp.reward[x, policy]
