@@ -1,7 +1,7 @@
 """A universal class: the rule over context trees in seven worlds with hidden state.
 
     P(o_t | âo_<t â_t) = Σ_T P(T | âo_<t) P(o_t | T, âo_<t â_t)     T: context trees of all fields
-    m ~ P(m | âo_<t), and π_m has the best average reward in m      every ten cycles
+    m ~ P(m | âo_<t), and π_m has the best average reward in m
 
 The agent is not told the states of a world, only its actions, observations and rewards. It is the
 same in all worlds, except for the depth of its trees. Published are the rewards per cycle that an
@@ -21,8 +21,8 @@ In the pilot, pure draws were stuck in all of 100 runs with the tiger, and in 78
     bayescontrol run universal --seed 1000 --runs 100 --set slow_runs=1 --set most_cycles=5000
 
 The depth for the cheese maze was chosen on 16 other seeds (reward 1.10 at 6, 1.26 at 9, and 1.09 on
-8 seeds at 12). In extended tiger no depth from 9 to 15 helps; 12 is the least that suffices to hear
-the tiger twice, stand up and open a door.
+8 seeds at 12). In extended tiger no depth from 9 to 15 helps; with 12 a tree can tell apart that the agent heard
+the tiger twice, stood up, and now opens a door.
 """
 
 from collections.abc import Iterator
