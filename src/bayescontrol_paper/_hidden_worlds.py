@@ -188,9 +188,9 @@ class HiddenWorld(NamedTuple):
 
 WORLDS: Final[Mapping[str, HiddenWorld]] = {
     "1d-maze": HiddenWorld(maze_1d, 0.50, 5_000, 0.1, 12),
-    "cheese": HiddenWorld(cheese, 1.28, 2_500, 0.5, 12),
+    "cheese": HiddenWorld(cheese, 1.28, 2_500, 0.5, 9),
     "tiger": HiddenWorld(tiger, 1.12, 25_000, 10.6, 12),
-    "extended tiger": HiddenWorld(extended_tiger, 3.97, 50_000, 12.6, 15),
+    "extended tiger": HiddenWorld(extended_tiger, 3.97, 50_000, 12.6, 12),
     "4x4 grid": HiddenWorld(grid, 0.24, 25_000, 0.3, 24),
     "rock-paper-scissors": HiddenWorld(rock_paper_scissors, 0.25, 10_000, 2.5, 9),
     "Kuhn poker": HiddenWorld(kuhn_poker, 0.06, 5_000_000, 0.1, 6),

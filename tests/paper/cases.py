@@ -235,6 +235,15 @@ CASES: dict[str, Case] = {
              lambda c: put("index", np.s_[:, 0, 1], c["index"][:, 0, 0])(c)),
         ],
     ),
+    "universal": Case(
+        {"runs": 5, "slow_runs": 1, "most_cycles": 600}, "learning self-confirming",
+        [
+            ("self-confirming", put("tiger: pure", ..., 1.0)),
+        ],
+        # So few cycles and runs decide no other reward.
+        dict.fromkeys(["1d-maze", "cheese", "tiger", "4x4-grid", "rock-paper-scissors", "remedy"],
+                      "undecided"),
+    ),
     "vanishing": Case(
         {"runs": 100, "steps": 300, "long_steps": 2000}, "vanishing",
         [
