@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from bayescontrol import kernels
-from bayescontrol._arrays import FloatArray
+from bayescontrol._arrays import FloatArray, as_integer, require_between
 from bayescontrol._support.saved import Array, Copied, Fixed, Number, Part, Saved, damaged, declare
 from bayescontrol.errors import BadEvidence, BadSituation, counted
 from bayescontrol.protocols import Probabilities, Unresolved
@@ -214,6 +214,8 @@ class ContextTreeBelief(Saved):
 
         See `trees.unresolved`. By default the trees are drawn from the prior.
         """
+        as_integer("draws", draws, 1)
+        require_between("evidence", evidence, 0.0, 1.0)
         return find_unresolved(self, as_stream(rng), draws, evidence, nats, distance)
 
     def draw_unresolved(self, x: Any, rng: StreamLike) -> DrawnTrees | None:
