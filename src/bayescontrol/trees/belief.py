@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from bayescontrol import kernels
-from bayescontrol._arrays import FloatArray, as_integer, require_between
+from bayescontrol._arrays import FloatArray, IntArray, as_integer, require_between
 from bayescontrol._support.saved import Array, Copied, Fixed, Number, Part, Saved, damaged, declare
 from bayescontrol.errors import BadEvidence, BadSituation, counted
 from bayescontrol.protocols import Probabilities, Unresolved
@@ -50,7 +50,7 @@ class ContextTreeBelief(Saved):
         Number("steps", least=0),
         Number("log_evidence"),
         Array("child", lambda belief: belief._used_nodes().child, shape=(None,)),
-        Array("visit", lambda belief: belief._used_nodes().visit, shape=(None,)),
+        Array("visit", lambda belief: belief._saved_visits(), shape=(None,)),
         Array("counts", lambda belief: belief._used_nodes().counts, shape=(None, None)),
         Array("odds", lambda belief: belief._used_nodes().odds, shape=(None,), finite=False),
         Number("full", lambda belief: int(belief.is_full), least=0),
@@ -98,6 +98,10 @@ class ContextTreeBelief(Saved):
     def _used_nodes(self) -> "kernels.trees.Nodes":
         """Return the nodes without unused capacity."""
         return trimmed(self._nodes, self.nodes)
+
+    def _saved_visits(self) -> IntArray:
+        """Return the first visits of the nodes; zeros if they are needed no more."""
+        return self._used_nodes().visit * (not self.is_full)
 
     @property
     def nodes(self) -> int:

@@ -24,8 +24,9 @@ class History(Saved):
     """
 
     saved_fields = declare(
-        Array("history", lambda history: history.symbols[history.start : history.end],
-              shape=(None,)),
+        Array(
+            "history", lambda history: history.symbols[history.start : history.end], shape=(None,)
+        ),
         Copied("symbols"),
     )
 
