@@ -16,7 +16,7 @@ necessarily the one that is refuted fastest.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from types import SimpleNamespace
 from typing import Any, ClassVar, Self, TypeAlias
 
@@ -26,7 +26,7 @@ from bayescontrol._arrays import as_integer, require_between
 from bayescontrol._mode_queries import require
 from bayescontrol._support.names import Names
 from bayescontrol._support.saved import Fixed, Number, Plain, damaged, declare
-from bayescontrol.errors import MissingCapability
+from bayescontrol.errors import InvalidTable, MissingCapability
 from bayescontrol.protocols import ActionProbabilities, Diagnosis, MixingBelief
 from bayescontrol.rule import ControlRule
 from bayescontrol.schedules import Schedule, every_step
@@ -80,6 +80,48 @@ class Remedy:
         require_between("chance", self.chance, 0.0, 1.0)
 
 
+def stored_choice(value: Falling | Remedy | None, name: str) -> list[Any] | None:
+    """Return a value of `exploration` or `remedy` as logs store it: its name and its arguments.
+
+    >>> stored_choice(Falling(100), "exploration")
+    ['Falling', 100.0, 3.0]
+    """
+    if value is None:
+        return None
+    if type(value) not in (Falling, Remedy):  # a subclass may behave differently
+        raise MissingCapability(
+            f"{name}={value!r} is code, which a log cannot store: use Falling(…) or None, or "
+            "named_model(…)"
+        )
+    return [type(value).__name__, *(type(f.default)(getattr(value, f.name)) for f in fields(value))]
+
+
+def restored_choice(stored: Any, name: str) -> Any:
+    """Return the value that `stored_choice` described; other values are returned as they are.
+
+    >>> restored_choice(["Remedy", 0.05, 20, 0.2], "remedy")
+    Remedy(share=0.05, steps=20, chance=0.2)
+    """
+    if not isinstance(stored, list | tuple):
+        return stored
+    kind = {"exploration": Falling, "remedy": Remedy}[name]
+    if [*stored[:1]] != [kind.__name__] or len(stored) > 1 + len(fields(kind)):
+        shown = ", ".join([f'"{kind.__name__}"', *(f.name for f in fields(kind))])
+        raise InvalidTable(f"{name}={stored!r}: expected [{shown}] or None")
+    try:
+        return kind(*stored[1:])
+    except ValueError as error:
+        raise InvalidTable(f"{name}={stored!r}: {error}") from None
+
+
+def require_choices(exploration: Any, remedy: Any) -> None:
+    """Raise TypeError unless these values of `exploration` and `remedy` are possible."""
+    if exploration is not None and not callable(exploration):
+        raise TypeError(f"exploration={exploration!r} must be a function of t, as Falling(500)")
+    if remedy is not None and not isinstance(remedy, Remedy):
+        raise TypeError(f"remedy={remedy!r}: expected Remedy(…) or None")
+
+
 class ExploringRule(ControlRule[Any, Any, Any, Any]):
     """The control rule with random actions and a remedy against self-confirmation.
 
@@ -116,10 +158,7 @@ class ExploringRule(ControlRule[Any, Any, Any, Any]):
     ) -> None:
         super().__init__(belief, situation, advance, schedule)
         self.actions = Names("action", actions)
-        if exploration is not None and not callable(exploration):
-            raise TypeError(f"exploration={exploration!r} must be a function of t, as Falling(500)")
-        if remedy is not None and not isinstance(remedy, Remedy):
-            raise TypeError(f"remedy={remedy!r}: expected Remedy(…) or None")
+        require_choices(exploration, remedy)
         if remedy is not None and not self._offers(Diagnosis):
             raise MissingCapability(
                 f"remedy={remedy!r} needs a belief that finds unresolved modes: {belief!r} has no "
