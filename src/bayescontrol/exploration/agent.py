@@ -129,6 +129,8 @@ class ExploringRule(ControlRule[Any, Any, Any, Any]):
     step t = 0, 1, …; None explores never. `remedy` needs a belief with unresolved modes, such as a
     `FiniteBelief`. All modes need `action_probabilities`.
 
+    `belief`, `situation`, `advance` and `schedule` are those of a `ControlRule`.
+
     >>> from bayescontrol import Stream, TabularModes
     >>> boxes = TabularModes(policy=[[[1, 0]], [[1, 0]]], hypothesis=[[[[1, 0]] * 2]] * 2)
     >>> agent = ExploringRule.of(boxes.agent(), 2, exploration=Falling(1, power=2))
