@@ -81,14 +81,14 @@ def test_a_mode_that_was_refuted_early_stays_resolved_in_a_long_run() -> None:
         belief.observe(0, 0, 0)
     for _ in range(12_000):  # less than 1e-3 nats a step
         belief.observe(0, 1, 0)
-    assert belief.unresolved(0, None).share == 0.0
+    assert belief.unresolved(0).share == 0.0
     assert belief.draw_unresolved(0, Stream(0)) is None
 
 
 def test_unresolved_modes_are_drawn_from_the_prior_and_held() -> None:
     """4,000 draws; false alarms below 1e-6 (5 standard deviations)."""
     belief = FiniteBelief(chain(30), [0.3, 0.7])
-    assert belief.unresolved(0, None).modes[0].name == "B"
+    assert belief.unresolved(0).modes[0].name == "B"
     rng, drawn = Stream(2), []
     for _ in range(4000):
         mode: Any = belief.draw_unresolved(0, rng)
@@ -101,11 +101,11 @@ def test_unresolved_modes_are_drawn_from_the_prior_and_held() -> None:
 def test_modes_that_were_retired_or_ruled_out_are_not_unresolved() -> None:
     belief = FiniteBelief([*chain(30), *chain(30)])
     belief.retire(0)
-    found = belief.unresolved(0, None)
+    found = belief.unresolved(0)
     assert found.share == pytest.approx(1.0)
     assert [mode.m for mode in found.modes] == [1, 0, 1]
     before = belief.save()
-    belief.unresolved(0, None)
+    belief.unresolved(0)
     assert all((belief.save()[name] == v).all() for name, v in before.items())
 
 

@@ -77,8 +77,12 @@ def test_action_probabilities_equal_enumeration_over_all_histories() -> None:
 
 def test_the_clock_of_exploration_counts_actions_and_starts_at_zero() -> None:
     seen = list[int]()
-    agent = explorer(chain(3), exploration=lambda t: float(seen.append(t) or t == 0))  # type: ignore[func-returns-value]
-    agent.batch(3, Stream(0))
+
+    def epsilon(t: int) -> float:
+        seen.append(t)
+        return 0.5
+
+    explorer(chain(3), exploration=epsilon).batch(3, Stream(0))
     assert seen == [0, 1, 2]
     with pytest.raises(MissingCapability, match="use the attribute `probability`"):
         explorer(chain(3), remedy=AT_ONCE).action_probabilities()
@@ -271,7 +275,7 @@ def test_what_an_explorer_cannot_use_is_refused_with_a_reason() -> None:
         explorer(boxes, exploration=lambda t: 1.5).act(Stream(0))
     for settings in ({"share": 1.1}, {"steps": 0}, {"chance": -0.1}):
         with pytest.raises(ValueError, match=next(iter(settings))):
-            Remedy(**settings)  # type: ignore[arg-type]
+            Remedy(**settings)
 
 
 def test_an_action_that_is_not_listed_is_refused_before_the_step_counts() -> None:

@@ -1,5 +1,7 @@
 """Unresolved trees: their comparison with the belief, the warning, and the remedy."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from tests.trees.worlds import TIGER, Corridor, Tiger, learned, random_cycles, small
@@ -116,7 +118,8 @@ def test_probabilities_of_tree_agents_are_those_of_their_policy_and_exploration(
     world, rng = Corridor(), Stream(1)
     for _ in range(200):
         a = agent.act(rng)
-        best = agent.mode.act(None, rng)
+        mode: Any = agent.mode
+        best = mode.act(None, rng)
         assert agent.probability == (0.875 if a == best else 0.125)
         agent.observe(a, world.respond(a, rng))
 

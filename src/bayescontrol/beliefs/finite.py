@@ -276,7 +276,7 @@ class FiniteBelief(Tempered, Generic[M]):
         return self._hypotheses.query_each(capability, query)
 
     def unresolved(
-        self, x: Any, rng: StreamLike, *, nats: float = 1e-3, distance: float = 0.1
+        self, x: Any, rng: Any = None, *, nats: float = 1e-3, distance: float = 0.1
     ) -> Unresolved:
         """Return the modes that predict as well as the belief, but would act otherwise.
 
@@ -289,7 +289,7 @@ class FiniteBelief(Tempered, Generic[M]):
         >>> belief = boxes.agent().belief
         >>> for _ in range(5):
         ...     belief.observe(0, 0, 0)                    # what action 0 gives is the same in both
-        >>> belief.unresolved(0, None).share
+        >>> belief.unresolved(0).share
         1.0
         """
         found, weights = self._unresolved(x, nats, distance)

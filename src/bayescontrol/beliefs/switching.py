@@ -40,8 +40,8 @@ class _Changing(FiniteBelief[M]):
     """Base of beliefs that condition on o_t, then predict the next mode m_{t+1}."""
 
     #: P(m_t | past) does not say how well mode m predicted the past, when another one was true.
-    unresolved: Any = None  # type: ignore[assignment]
-    draw_unresolved: Any = None  # type: ignore[assignment]
+    unresolved: Any = None
+    draw_unresolved: Any = None
 
     @abstractmethod
     def _predict(self, current: Weights) -> Weights:

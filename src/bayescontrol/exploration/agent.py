@@ -80,20 +80,22 @@ class Remedy:
         require_between("chance", self.chance, 0.0, 1.0)
 
 
-def stored_choice(value: Falling | Remedy | None, name: str) -> list[Any] | None:
+def stored_choice(value: Any, name: str) -> list[Any] | None:
     """Return a value of `exploration` or `remedy` as logs store it: its name and its arguments.
 
     >>> stored_choice(Falling(100), "exploration")
     ['Falling', 100.0, 3.0]
     """
-    if value is None:
-        return None
-    if type(value) not in (Falling, Remedy):  # a subclass may behave differently
+    if type(value) is Falling:  # a subclass may behave differently
+        return ["Falling", float(value.steps), float(value.power)]
+    if type(value) is Remedy:
+        return ["Remedy", float(value.share), int(value.steps), float(value.chance)]
+    if value is not None:
         raise MissingCapability(
             f"{name}={value!r} is code, which a log cannot store: use Falling(…) or None, or "
             "named_model(…)"
         )
-    return [type(value).__name__, *(type(f.default)(getattr(value, f.name)) for f in fields(value))]
+    return None
 
 
 def restored_choice(stored: Any, name: str) -> Any:
