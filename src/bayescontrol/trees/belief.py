@@ -16,7 +16,7 @@ from bayescontrol import kernels
 from bayescontrol._arrays import FloatArray, IntArray, as_integer, require_between
 from bayescontrol._support.saved import Array, Copied, Fixed, Number, Part, Saved, damaged, declare
 from bayescontrol.errors import BadEvidence, BadSituation, counted
-from bayescontrol.protocols import Probabilities, Unresolved
+from bayescontrol.protocols import PosteriorMeasure, Probabilities, Summary, Unresolved
 from bayescontrol.seeding import StreamLike, as_stream, require_stream, state_of
 from bayescontrol.trees.alphabet import Alphabet
 from bayescontrol.trees.drawn import DrawnTrees, TreePlan, largest_limit, solve, trimmed
@@ -43,6 +43,7 @@ class ContextTreeBelief(Saved):
     format_name: ClassVar[str] = "ContextTreeBelief"
     #: The observations of earlier steps are the context of later ones.
     accepts_late_feedback: ClassVar[bool] = False
+    posterior_measure: ClassVar = PosteriorMeasure("average reward ρ, drawn last", "reward a step")
 
     saved_fields = declare(
         Fixed("settings", lambda belief: belief.settings()),
@@ -244,6 +245,11 @@ class ContextTreeBelief(Saved):
     def last(self) -> DrawnTrees | None:
         """Return the trees that were drawn last, in the current context."""
         return None if self._last is None else DrawnTrees(self.alphabet, self.history, self._last)
+
+    def posterior_summary(self) -> Summary:
+        """Return ρ as drawn last and the number of steps."""
+        rho = 0.0 if self._last is None else self._last.gain
+        return {"rho": {"mean": rho, "count": self.steps}}
 
     # -- named arrays ------------------------------------------------------------------------------
 
