@@ -263,6 +263,16 @@ class ControlRule(Saved, Generic[M, X, A, O]):
         whether they are true. A model counts if its policy differs by at least `distance` in total
         variation, and its predictions by at most `nats` a step. `seed` is for beliefs that draw
         models; the agent does not change.
+
+        Policies are compared in the latest situations; after a compiled loop, which does not record
+        them, only in the present one. A run with the probe "unresolved" is not compiled.
+
+        >>> from bayescontrol.finite.chain import chain
+        >>> agent = chain(5).agent()
+        >>> for a in (0, 1, 0, 1):  # five equal actions would decide between the modes
+        ...     agent.observe(a, 0)
+        >>> agent.unresolved()
+        Unresolved(share=1.0, modes=(TabularMode(0, 'A'), TabularMode(1, 'B')))
         """
         belief: Diagnosis[X] = self._belief_with(Diagnosis)
         require_between("nats", nats, 0.0, math.inf)

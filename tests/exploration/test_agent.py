@@ -15,9 +15,11 @@ from bayescontrol.exploration import ExploringRule, Falling, Remedy
 from bayescontrol.finite.chain import chain
 from bayescontrol.finite.tabular import random_modes
 from bayescontrol.protocols import MISSING
+from bayescontrol.record import as_probes
 from bayescontrol.schedules import Every, Geometric, doubling
 from bayescontrol.testing import (
     check_acting,
+    check_agent,
     check_intervention,
     check_probes,
     check_resume,
@@ -190,16 +192,18 @@ def test_the_laws_of_acting_hold(name: str) -> None:
     make, world = MAKERS[name], WORLDS[name]
     check_acting(make, world)
     check_same_seed(make, world)
-    probes = {"v": "posterior", "u": "unresolved"}
-    check_probes(make, world, {n: _probe(p) for n, p in probes.items()})
+    check_probes(make, world, as_probes(["posterior", "unresolved"]))
     for at in (0, 1, 7, 8, 9, 50):  # also while a mode of the remedy is held
         check_resume(make, world, 60, at=at)
 
 
-def _probe(name: str) -> Any:
-    from bayescontrol.record import as_probes
+def test_every_law_of_agents_holds_with_random_actions() -> None:
+    """Modes are drawn from the posterior, whatever replaces their actions; false alarms: 1e-6.
 
-    return as_probes([name])[name]
+    A remedy draws others, so that the match rate differs.
+    """
+    modes = random_modes(3, situations=2, seed=6)
+    check_agent(lambda: explorer(modes, exploration=Falling(10)), modes.environment, runs=400)
 
 
 def test_actions_of_an_explorer_are_interventions() -> None:
