@@ -225,7 +225,8 @@ class Decision(msgspec.Struct, frozen=True, eq=False, gc=False):
     #: Pass this to `observe`.
     id: str
     action: Value
-    #: P(action | past), or None if it is not known exactly.
+    #: P(action | past), given the mode that acts if the agent explores; None if it is not known
+    #: exactly.
     probability: float | None
     #: The situation x.
     situation: Value
