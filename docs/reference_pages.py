@@ -28,6 +28,7 @@ MAIN: Final = {
     "bayescontrol.simulators": ("SimulatorMode",),
     "bayescontrol.lqr": ("LinearQuadratic",),
     "bayescontrol.alarms": ("Alarm", "Guarded"),
+    "bayescontrol.exploration": ("ExploringRule",),
     "bayescontrol.trees": ("ContextTrees",),
     "bayescontrol.mdp": ("DirichletMDP", "GibbsMDP", "MDP", "Maze"),
     "bayescontrol.pomdp": ("AlphaVectors", "POMDP", "POMDPModes"),

@@ -191,3 +191,21 @@ def test_a_user_can_declare_a_loop() -> None:
     world = MODES.environment(0)
     assert list(interact(Agent(), world, 2, seed=0)) == [(7, 7), (7, 7)]
     assert list(interact(Agent(), world, 1, probes=LOOK, seed=0)) != [(7, 7)]
+
+
+def test_a_probe_that_takes_long_is_measured_at_some_steps_only() -> None:
+    calls = list[int]()
+
+    def measure(agent: Any, a: Any, o: Any) -> int:
+        calls.append(agent._t)
+        return len(calls)
+
+    modes = random_modes(2)
+    for when in ("before", "after"):
+        calls.clear()
+        probes = {"n": Probe(measure, when, every=4)}
+        record = interact(modes.agent(), modes.environment(0), 10, seed=0, probes=probes)
+        assert record["n"].tolist() == [1] * 4 + [2] * 4 + [3] * 2
+        assert calls == [1, 5, 9]
+    with pytest.raises(ValueError, match="every=0"):
+        Probe(measure, every=0)

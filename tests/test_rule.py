@@ -243,3 +243,16 @@ def test_a_copy_is_independent() -> None:
     interact(twin, modes.environment(0), 5, seed=0)
     assert same_bits(before, agent.save())
     assert not same_bits(evidence(agent.belief), evidence(twin.belief))
+
+
+def test_a_copy_has_the_capabilities_of_its_own_belief() -> None:
+    arms = BernoulliBandit(["red"])
+    agent, without = arms.agent(), arms.belief()
+    assert agent.action_probabilities() == agent.copy().action_probabilities() == {"red": 1.0}
+    without.action_probabilities = None  # type: ignore[method-assign, assignment]
+    agent.belief = without
+    copied = agent.copy()
+    with pytest.raises(MissingCapability, match="ArmsBelief"):
+        copied.action_probabilities()
+    copied.belief = arms.belief()
+    assert copied.copy().action_probabilities() == {"red": 1.0}

@@ -5,8 +5,8 @@ from bayescontrol import (
     alarms as alarms, audit as audit, bandits as bandits, bank as bank,
     baselines as baselines, beliefs as beliefs, causal as causal, cli as cli,
     convergence as convergence, durable as durable, entropy as entropy, errors as errors,
-    finite as finite, gym as gym, interaction as interaction, kernels as kernels,
-    lab as lab, lqr as lqr, mdp as mdp, metrics as metrics, modes as modes,
+    exploration as exploration, finite as finite, gym as gym, interaction as interaction,
+    kernels as kernels, lab as lab, lqr as lqr, mdp as mdp, metrics as metrics, modes as modes,
     offpolicy as offpolicy, plot as plot, pomdp as pomdp, protocols as protocols,
     record as record, report as report, rule as rule, schedules as schedules, seeding as seeding,
     serve as serve, simulators as simulators, situations as situations,
@@ -48,5 +48,6 @@ from bayescontrol.record import Probe as Probe, Record as Record
 from bayescontrol.rule import ControlRule as ControlRule
 from bayescontrol.seeding import Stream as Stream
 from bayescontrol.situations import follows_state as follows_state, stay as stay
+from bayescontrol.trees.problem import ContextTrees as ContextTrees
 
 __version__: str

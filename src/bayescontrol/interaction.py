@@ -144,8 +144,8 @@ def interact(
     advances. To continue a run in a second call, create the two streams once and pass them to both
     calls.
 
-    `probes` are names of the standard probes ("posterior", "drawn_mode", "log_score",
-    "situation"), or a dictionary with probes of your own. They never change a run. If agent and
+    `probes` are names of the standard probes ("posterior", "drawn_mode", "log_score", "situation",
+    "unresolved"), or a dictionary with probes of your own. They never change a run. If agent and
     environment have a compiled loop, it is used; the result is the same, bit for bit.
 
     >>> class Echo:
@@ -180,17 +180,17 @@ def _interact_stepwise(
     actions: list[Any] = []
     observations: list[Any] = []
     values: dict[str, list[Any]] = {name: [] for name in probes}
-    before = [(values[n], probe.measure) for n, probe in probes.items() if probe.when == "before"]
-    after = [(values[n], probe.measure) for n, probe in probes.items() if probe.when == "after"]
+    before = [(values[n], probe) for n, probe in probes.items() if probe.when == "before"]
+    after = [(values[n], probe) for n, probe in probes.items() if probe.when == "after"]
     for t in range(count):
         try:
             a = copy_if_array(agent.act(p))
             o = copy_if_array(environment.respond(a, q))
-            for column, measure in before:
-                column.append(measure(agent, a, o))
+            for column, probe in before:
+                column.append(column[-1] if t % probe.every else probe.measure(agent, a, o))
             agent.observe(a, o)
-            for column, measure in after:
-                column.append(measure(agent, a, o))
+            for column, probe in after:
+                column.append(column[-1] if t % probe.every else probe.measure(agent, a, o))
         except Exception as error:
             error.add_note(f"at step {t + 1} of {count}; use `play` to go step by step")
             raise

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from bayescontrol._arrays import as_integer
 from bayescontrol._support.columns import as_column
 from bayescontrol._support.display import html_table
 from bayescontrol.errors import MissingCapability, counted
@@ -35,14 +36,19 @@ _HTML_STEPS = 10
 class Probe:
     """A measurement `measure(agent, a, o)`, taken before or after the agent observes o_t.
 
+    If it takes long, measure it at the steps 1, 1 + `every`, 1 + 2 `every`, … only; the steps in
+    between get the last value.
+
     >>> Probe(lambda agent, a, o: o).when
     'after'
     """
 
     measure: Callable[[Any, Any, Any], Any]
     when: Literal["before", "after"] = "after"
+    every: int = 1
 
     def __post_init__(self) -> None:
+        as_integer("every", self.every, 1)
         if self.when not in ("before", "after"):
             raise ValueError(f"when={self.when!r}: expected 'before' or 'after'")
         if self.measure.__doc__:  # for help(probe)
@@ -78,6 +84,18 @@ def _log_score(agent: Any, a: Any, o: Any) -> float:
     return 0.0 if o is MISSING else -float(log_predictive(agent.x, a, o)) / math.log(2.0) + 0.0
 
 
+def _unresolved(agent: Any, _a: Any, _o: Any) -> float:
+    """The share of models that predict as well as the belief, but would act otherwise; (T,).
+
+    See `agent.unresolved()`. It is measured after every tenth observation.
+    """
+    if not hasattr(agent, "unresolved"):
+        raise MissingCapability(
+            f"cannot measure the unresolved models: {agent!r} is not a ControlRule"
+        )
+    return float(agent.unresolved().share)
+
+
 #: P(m | âo_≤t) for all m.
 posterior = Probe(_posterior)
 #: -log2 P(o_t | âo_<t â_t): the agent's surprise, in bits.
@@ -86,11 +104,14 @@ log_score = Probe(_log_score, "before")
 drawn_mode = Probe(lambda agent, _a, _o: agent.belief.drawn, "before")
 #: x_t, the situation in which a_t was chosen.
 situation = Probe(lambda agent, _a, _o: agent.x, "before")
+#: The share of unresolved models.
+unresolved = Probe(_unresolved, every=10)
 _STANDARD = {
     "posterior": posterior,
     "log_score": log_score,
     "drawn_mode": drawn_mode,
     "situation": situation,
+    "unresolved": unresolved,
 }
 
 

@@ -8,14 +8,15 @@ Draw a mode, do what it would do. Observations are evidence; the agent's own act
 interventions (the hats) and are not.
 """
 
+import math
 from collections.abc import Callable
 from html import escape
 from types import SimpleNamespace
-from typing import Any, ClassVar, Generic, TypeAlias, TypeVar
+from typing import Any, ClassVar, Generic, Self, TypeAlias, TypeVar
 
 import numpy as np
 
-from bayescontrol._arrays import IntArray, as_integer
+from bayescontrol._arrays import IntArray, as_integer, require_between
 from bayescontrol._mode_queries import has, require, require_instance, require_policies
 from bayescontrol._support.display import shown
 from bayescontrol._support.saved import Array, Part, Plain, Saved, damaged, declare
@@ -209,8 +210,11 @@ class ControlRule(Saved, Generic[M, X, A, O]):
 
     def _due(self, rng: Stream) -> bool:
         """Return True if the held mode was retired, or the schedule asks for a new one."""
-        retired = self._offers(Retirement) and self.belief.is_retired(self.mode)
-        return retired or self.schedule(self._held(), rng)
+        return self._is_retired() or self.schedule(self._held(), rng)
+
+    def _is_retired(self) -> bool:
+        """Return True if the held mode was retired."""
+        return self._offers(Retirement) and bool(self.belief.is_retired(self.mode))
 
     def _held(self) -> Held[X]:
         """Return the held mode as a schedule sees it."""
@@ -259,8 +263,20 @@ class ControlRule(Saved, Generic[M, X, A, O]):
         whether they are true. A model counts if its policy differs by at least `distance` in total
         variation, and its predictions by at most `nats` a step. `seed` is for beliefs that draw
         models; the agent does not change.
+
+        Policies are compared in the latest situations; after a compiled loop, which does not record
+        them, only in the present one. A run with the probe "unresolved" is not compiled.
+
+        >>> from bayescontrol.finite.chain import chain
+        >>> agent = chain(5).agent()
+        >>> for a in (0, 1, 0, 1):  # five equal actions would decide between the modes
+        ...     agent.observe(a, 0)
+        >>> agent.unresolved()
+        Unresolved(share=1.0, modes=(TabularMode(0, 'A'), TabularMode(1, 'B')))
         """
         belief: Diagnosis[X] = self._belief_with(Diagnosis)
+        require_between("nats", nats, 0.0, math.inf)
+        require_between("distance", distance, 0.0, 1.0)
         return belief.unresolved(self.x, as_stream(seed), nats=nats, distance=distance)
 
     def _offers(self, capability: type) -> bool:
@@ -288,6 +304,12 @@ class ControlRule(Saved, Generic[M, X, A, O]):
 
     # -- state ---------------------------------------------------------------------------------
 
+    def copy(self) -> Self:
+        """Return an independent copy; what never changes is shared."""
+        if self.belief is not self._checked_belief:
+            self._ask(self.belief)
+        return super().copy()
+
     def _clock(self) -> IntArray:
         """Return t, the time of the last draw, and whether a mode is held."""
         return np.array([self._t, self._drawn_at, self.mode is not None])
@@ -305,7 +327,10 @@ class ControlRule(Saved, Generic[M, X, A, O]):
         if self.mode is not None:
             self.mode = self._belief_with(Resumable).last()
 
-    _after_copy = _after_load
+    def _after_copy(self) -> None:
+        if type(self.belief) is type(self._checked_belief):
+            self._checked_belief = self.belief  # a copy has the same capabilities
+        self._after_load()
 
     def __repr__(self) -> str:
         where = "" if self.x is None else f", situation {self.x!r}"

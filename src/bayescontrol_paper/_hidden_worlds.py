@@ -167,10 +167,10 @@ def kuhn_poker() -> POMDP:
         for a, (y, (deal, gain)) in product(range(2), enumerate(states)):
             transition[x, a, y] = deals[deal] * outcomes[a].get(gain, 0.0)
     reward = np.tile([gain for _, gain in states], (len(states), 2, 1))
-    seen = [(mine, bets) for mine, bets in product(cards, (True, False))]
-    observation = np.array([[(d[0], d[2]) == z for z in seen] for d, _ in states], float)
+    observed = [(mine, bets) for mine, bets in product(cards, (True, False))]
+    observation = np.array([[(d[0], d[2]) == z for z in observed] for d, _ in states], float)
     return POMDP(
-        states, ["pass", "bet"], [f"{c}, {'bet' if b else 'pass'}" for c, b in seen],
+        states, ["pass", "bet"], [f"{c}, {'bet' if b else 'pass'}" for c, b in observed],
         transition, np.tile(observation, (2, 1, 1)), reward,
     )  # fmt: skip
 

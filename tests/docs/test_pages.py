@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[2]
 GUIDES = [
     *("first-hour", "tutorial", "tutorial-study", "contextual-bandit", "changing-bandit"),
     *("own-maze", "bandits", "mdp", "lqr", "bank", "simulators", "gymnasium", "howto"),
-    *("convergence", "experiments", "durable", "server", "router"),
+    *("universal", "convergence", "experiments", "durable", "server", "router"),
 ]
 
 

@@ -19,12 +19,14 @@ from bayescontrol.bandits.discrete import Bernoulli, Categorical
 from bayescontrol.bandits.gaussian import NormalGamma
 from bayescontrol.beliefs.changing_problem import Changing
 from bayescontrol.durable import DurableAgent
+from bayescontrol.exploration import Falling, Remedy
 from bayescontrol.finite.chain import GrowingChain
 from bayescontrol.finite.classes import make, names
 from bayescontrol.finite.tabular import TabularModes, random_modes
 from bayescontrol.lqr import LinearQuadratic, SystemPrior, double_integrator
 from bayescontrol.mdp import DirichletMDP, GibbsMDP, GibbsPrior, MDPModes, chain_mdp
 from bayescontrol.pomdp import POMDPModes, tiger
+from bayescontrol.trees import ContextTrees
 
 PROBLEMS: dict[str, Any] = {
     "bernoulli": bc.BernoulliBandit(["red", ("a", 1), 3]),
@@ -104,6 +106,14 @@ PROBLEMS |= {
         "fast_informed_bound",
         names=["sharp", "deaf"],
     ),
+    "trees": ContextTrees(
+        ["listen", "left", "right"],
+        {"sound": ["none", "left", "right"], "reward": [-100, -1, 10]},
+        depth=6,
+        exploration=Falling(5, power=1.5),
+        remedy=Remedy(share=0.5, steps=3, chance=1.0),
+    ),
+    "trees, pure": ContextTrees(2, {"reward": [0.0, 1.0]}, depth=3, exploration=None),
 }
 
 STEPS = 12
@@ -138,6 +148,11 @@ def observation(problem: Any, agent: DurableAgent, action: Any, x: Any, rng: bc.
         case "pomdp-modes":
             reward = -1.0 if action == "listen" else (10.0, -100.0)[rng.integers(2)]
             return reward, ("growl left", "growl right")[rng.integers(2)]
+        case "context-trees":
+            return tuple(
+                names[rng.integers(len(names))]
+                for names in reversed(problem.alphabet.fields.values())
+            )
         case "dirichlet-mdp":
             return rng.random(), problem.states[rng.integers(len(problem.states))]
         case "categorical-bandit":

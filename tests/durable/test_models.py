@@ -101,6 +101,8 @@ def test_late_feedback_is_accepted_if_no_observation_moves_the_agent() -> None:
         "POMDPs",
         "POMDPs, rewards hidden",
         "POMDPs, vectors",
+        "trees",
+        "trees, pure",
     }
     moving |= {name for name, problem in PROBLEMS.items() if isinstance(problem, LinearQuadratic)}
     moving |= {

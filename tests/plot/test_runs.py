@@ -27,6 +27,7 @@ from bayescontrol import (
 from bayescontrol._arrays import FloatArray
 from bayescontrol.bandits.changing import ChangingArmsBelief
 from bayescontrol.errors import BadEvidence, MissingCapability
+from bayescontrol.finite.chain import chain
 from bayescontrol.mdp import GibbsMDP, Maze
 from bayescontrol.metrics import regret
 from bayescontrol.plot import Plot
@@ -342,3 +343,16 @@ def test_the_belief_about_hidden_states_is_drawn_with_their_names() -> None:
         plot.state_belief(record, ["here", "there"])
     with pytest.raises(MissingCapability, match=r"pomdp\.state_belief"):
         plot.state_belief(Record([0], [0]))
+
+
+def test_the_share_of_unresolved_modes_is_drawn_over_time_and_in_the_overview() -> None:
+    modes = chain(3)
+    record = interact(modes.agent(), modes.environment(0), 60, seed=0, probes=["unresolved"])
+    (line,) = plot.unresolved(record).axes[0].lines
+    assert np.asarray(line.get_xdata()).tolist() == list(range(1, 61))
+    assert np.array_equal(np.asarray(line.get_ydata()), record["unresolved"])
+    assert set(record["unresolved"]) == {0.0, 1.0}
+    titles = [ax.get_title() for ax in record.plot().axes]
+    assert titles[0] == "Models that were not told apart"
+    with pytest.raises(MissingCapability, match="probes=\\['unresolved'\\]"):
+        plot.unresolved(run_levers("ab"))

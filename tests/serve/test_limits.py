@@ -1,5 +1,6 @@
 """Requests that are too large, too fast or too slow get 413, 429, 503 or 408, never a 500."""
 
+import asyncio
 import json
 import re
 import select
@@ -22,7 +23,7 @@ from bayescontrol import BernoulliBandit
 from bayescontrol.durable.agent import DurableAgent
 from bayescontrol.serve import Client, Refused
 from bayescontrol.serve.access import Limits, Quota, RateLimiter, Tokens
-from bayescontrol.serve.middleware import require_few_values
+from bayescontrol.serve.middleware import _Deadlines, require_few_values
 
 TOKENS = [f"token-of-caller-number-{i}" for i in range(2)]
 TWO = Tokens(TOKENS)
@@ -105,6 +106,50 @@ def test_a_timeout_is_a_503_and_may_be_retried() -> None:
         )  # the same decision, now complete
         with Client(server.url) as client:
             assert client.agent("shop").info()["decisions"] == 1
+
+
+def test_the_deadline_of_each_request_counts_from_its_own_start() -> None:
+    """One timer serves all requests, also those that end early or make progress."""
+    deadlines, now = _Deadlines(0.3), time.monotonic
+
+    async def request(start: float, takes: float, extended_at: float = 0.0) -> tuple[bool, float]:
+        await asyncio.sleep(start)
+        began, task = now(), deadlines.start()
+        try:
+            await asyncio.sleep(extended_at)
+            deadlines.extend(task)
+            await asyncio.sleep(takes - extended_at)
+        except asyncio.CancelledError:
+            assert deadlines.has_cancelled(task)
+            assert not task.cancelling()
+            return False, now() - began
+        finally:
+            deadlines.stop(task)
+        return True, now() - began
+
+    async def requests() -> list[tuple[bool, float]]:
+        cases = (0.0, 60.0), (0.05, 0.1), (0.1, 60.0), (0.15, 60.0, 0.2), (0.9, 60.0)
+        return await asyncio.gather(*(request(*case) for case in cases))
+
+    ends = asyncio.run(requests())
+    assert [in_time for in_time, _ in ends] == [False, True, False, False, False]
+    for (_, seconds), least in zip(ends, (0.3, 0.1, 0.3, 0.5, 0.3), strict=True):
+        assert seconds >= least - 0.02
+
+
+def test_a_cancellation_by_another_task_is_no_timeout() -> None:
+    async def cancelled_twice() -> bool:
+        deadlines, loop = _Deadlines(0.01), asyncio.get_running_loop()
+        task = deadlines.start()
+        loop.call_later(0.05, task.cancel)
+        try:
+            time.sleep(0.1)  # both times are over when the loop runs again
+            await asyncio.sleep(60.0)
+        except asyncio.CancelledError:
+            return deadlines.has_cancelled(task)
+        return True
+
+    assert not asyncio.run(cancelled_twice())
 
 
 def test_a_slow_body_times_out_and_does_not_use_up_the_concurrency() -> None:

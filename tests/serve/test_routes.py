@@ -112,6 +112,26 @@ def test_the_pages_load_nothing_from_other_sites_and_name_every_path_and_error(u
     assert all(kind.title and kind.next for kind in ERROR_KINDS.values())
 
 
+@pytest.mark.parametrize(
+    "path",
+    ["/v1/health/live", "/v1/health/ready", "/v1/agents/shop/posterior", "/docs", "/v1/nowhere"],
+)
+def test_head_is_answered_as_get_without_a_body(url: str, path: str) -> None:
+    full, head_only = (ask(url, method, path) for method in ("GET", "HEAD"))
+    assert (head_only.status, head_only.body) == (full.status, b"")
+    names = ("content-type", "cache-control")
+    assert all(head_only.headers.get(name) == full.headers.get(name) for name in names)
+    if full.status == 200:
+        assert head_only.headers["content-length"] == str(len(full.body))
+        route = path.replace("shop", "{name}")
+        counted = f'bayescontrol_requests_total{{method="HEAD",route="{route}",status="200"}} 1.0'
+        assert counted.encode() in ask(url, "GET", "/v1/metrics").body
+
+
+def test_head_neither_writes_nor_opens_a_stream_without_end(url: str) -> None:
+    assert [ask(url, "HEAD", path).status for path in (ACT, "/events")] == [405, 405]
+
+
 def test_stored_agents_are_served_and_unknown_models_are_reported(tmp_path: Path) -> None:
     store, token = f"sqlite:///{tmp_path}/shop.db", "a-secret-that-is-long-enough"
     local = named_model("mine", version=1, build=lambda: BernoulliBandit(2).agent())

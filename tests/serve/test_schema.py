@@ -12,6 +12,7 @@ from tests.serve.raw import memory
 from bayescontrol import BernoulliBandit
 from bayescontrol.serve import Client, Limits
 from bayescontrol.serve.access import Tokens
+from bayescontrol.serve.requested_models import warm_up_kind
 from bayescontrol.serve.routes.openapi import openapi_document
 
 TOKEN = "a-token-for-the-tests-of-the-schema"
@@ -39,6 +40,7 @@ def with_a_token() -> Iterator[str]:
 
 
 def running(tokens: Tokens, token: str | None) -> Iterator[str]:
+    warm_up_kind("bernoulli-bandit")  # compiling takes longer than a client waits
     with memory(tokens=tokens, limits=LIMITS) as server, Client(server.url, token) as client:
         shop = client.create("0", BernoulliBandit(["red", "blue"]), seed=1)
         shop.observe(shop.act(key="0"), 1)

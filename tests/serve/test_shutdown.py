@@ -2,6 +2,7 @@
 
 import signal
 import subprocess
+import sys
 import threading
 import time
 import traceback
@@ -103,6 +104,26 @@ def test_a_shutdown_finishes_running_requests_and_accepts_no_new_ones(tmp_path: 
         assert act.result().status == 200
     with open_agent(store, "shop", pause.models["paused"]) as agent:
         assert agent.head == 2
+
+
+def test_a_stopped_server_does_not_look_for_garbage_at_its_exit() -> None:
+    """That would take longer than the rest of stopping, because of the libraries."""
+    code = (
+        "import atexit, gc, sys\n"
+        "atexit.register(lambda: print(len(gc.get_objects()), gc.get_freeze_count()))\n"
+        "from bayescontrol.cli.serve import serve; serve()"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", code, "sqlite:///:memory:", "--port", "0"],
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline().startswith("http://")
+    process.send_signal(signal.SIGTERM)
+    out, _ = process.communicate(timeout=TIMEOUT)
+    collectable, frozen = map(int, out.split())
+    assert frozen > 10_000 > collectable
 
 
 @pytest.mark.parametrize("pause", [0.0, 0.2])

@@ -46,7 +46,7 @@ class Corridor:
         return 1.0, 0
 
 
-def small(depth: int, **caps: int) -> ContextTrees:
+def small(depth: int, **caps: Any) -> ContextTrees:
     """Two actions, a field of two symbols, and three rewards."""
     percepts: dict[str, Any] = {"field": 2, "reward": [0.0, 1.0, 4.0]}
     return ContextTrees(2, percepts, depth=depth, **caps)

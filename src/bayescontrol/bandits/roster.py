@@ -55,7 +55,8 @@ class BestArmMode:
     def _best_arms(self, x: Any) -> list[Any]:
         """Return all arms with the highest score in context x."""
         scores = self._scores(x) if self.prices is None else self._mean_rewards(x) - self.prices
-        return [self.arms[j] for j in np.flatnonzero(scores == scores.max())]
+        best = (scores == scores.max()).nonzero()[0]
+        return [self.arms[j] for j in best.tolist()]
 
     def act(self, x: Any, rng: StreamLike) -> Any:
         """Return the best arm in context x; ties are broken at random."""

@@ -17,7 +17,15 @@ from typing import Any, ClassVar, Generic, TypeAlias, TypeVar, cast
 import numpy as np
 
 from bayescontrol import _mode_queries, kernels
-from bayescontrol._arrays import AnyArray, ArrayLike, Arrays, FloatArray, IntArray, require_between
+from bayescontrol._arrays import (
+    AnyArray,
+    ArrayLike,
+    Arrays,
+    FloatArray,
+    IntArray,
+    copy_if_array,
+    require_between,
+)
 from bayescontrol._support.display import html_table
 from bayescontrol._support.names import Among, Prices
 from bayescontrol._support.priors import as_prior
@@ -25,7 +33,7 @@ from bayescontrol._support.saved import Array, Copied, Field, Number, Part, dama
 from bayescontrol._support.temperature import Tempered
 from bayescontrol._support.values import distinct
 from bayescontrol.beliefs.totals import observe_each
-from bayescontrol.beliefs.unresolved import policy_distances, prediction_losses
+from bayescontrol.beliefs.unresolved import REFUTED, policy_distances, prediction_losses
 from bayescontrol.beliefs.weights import LN2, OnImpossible, Weights
 from bayescontrol.errors import (
     BadEvidence,
@@ -124,7 +132,7 @@ class FiniteBelief(Tempered, Generic[M]):
         Number("drawn", least=-1),
         Number("log_base", "_log_base"),
         Part("", "_hypotheses", in_place=True),
-        Copied("_recent"),
+        Copied("recent"),
     )
 
     def __init__(
@@ -141,8 +149,9 @@ class FiniteBelief(Tempered, Generic[M]):
         self.count = 0
         #: The index of the mode drawn last; -1 before the first draw, or if the mode was retired.
         self.drawn = -1
-        #: The situations of the latest observations, for `unresolved`.
-        self._recent: deque[Any] = deque(maxlen=_RECENT)
+        #: The situations of the latest observations, for `unresolved`. They are not saved, and
+        #: empty after a compiled loop.
+        self.recent: deque[Any] = deque(maxlen=_RECENT)
         # ln Σ v without the observations; changes when modes are added or retired.
         self._log_base = self._weights.log_total()
 
@@ -153,7 +162,7 @@ class FiniteBelief(Tempered, Generic[M]):
         hypotheses = self._hypotheses
         table = hypotheses.table
         if table is not None and self._weights.condition_on_entry(table, x, a, o):
-            self._recent.append(x)
+            self.recent.append(copy_if_array(x))
             self.count += 1
             return
         evidence = hypotheses.likelihoods(x, a, o)
@@ -176,7 +185,7 @@ class FiniteBelief(Tempered, Generic[M]):
             except BaseException:
                 self._weights = before
                 raise
-        self._recent.append(x)
+        self.recent.append(copy_if_array(x))
         self.count += 1
 
     def skip(self, x: Any, a: Any) -> None:
@@ -267,7 +276,7 @@ class FiniteBelief(Tempered, Generic[M]):
         return self._hypotheses.query_each(capability, query)
 
     def unresolved(
-        self, x: Any, rng: StreamLike, *, nats: float = 1e-3, distance: float = 0.1
+        self, x: Any, rng: Any = None, *, nats: float = 1e-3, distance: float = 0.1
     ) -> Unresolved:
         """Return the modes that predict as well as the belief, but would act otherwise.
 
@@ -280,7 +289,7 @@ class FiniteBelief(Tempered, Generic[M]):
         >>> belief = boxes.agent().belief
         >>> for _ in range(5):
         ...     belief.observe(0, 0, 0)                    # what action 0 gives is the same in both
-        >>> belief.unresolved(0, None).share
+        >>> belief.unresolved(0).share
         1.0
         """
         found, weights = self._unresolved(x, nats, distance)
@@ -289,7 +298,7 @@ class FiniteBelief(Tempered, Generic[M]):
         return Unresolved(float(weights[found].sum()), modes)
 
     def draw_unresolved(self, x: Any, rng: StreamLike) -> M | None:
-        """Draw an unresolved mode from the prior and hold it; return None if there is none."""
+        """Draw an unresolved mode from the prior and hold it; None if all modes are resolved."""
         found, weights = self._unresolved(x, 1e-3, 0.1)
         if not found.size:
             return None
@@ -299,10 +308,11 @@ class FiniteBelief(Tempered, Generic[M]):
 
     def _unresolved(self, x: Any, nats: float, distance: float) -> tuple[IntArray, FloatArray]:
         """Return the numbers of the unresolved modes, and the prior of all modes."""
-        recent = [x] if self._hypotheses.stateful_modes else [*self._recent, x]
+        recent = [x] if self._hypotheses.stateful_modes else [*self.recent, x]
         d = prediction_losses(self._prior, self.posterior(), self.count)
         D = policy_distances(self, recent)
-        return np.flatnonzero((d <= nats) & (distance <= D)), self._prior
+        largest = min(nats, REFUTED / max(self.count, 1))
+        return np.flatnonzero((d <= largest) & (distance <= D)), self._prior
 
     def predictive(self, x: Any, a: Any) -> Probabilities:
         """P(o | âo_<t â_t) = Σ_m P(o | m, x, a) P(m | âo_<t), exactly, for every o."""
@@ -432,6 +442,7 @@ class FiniteBelief(Tempered, Generic[M]):
         """Synchronise with a finished compiled loop over `weight_arrays`."""
         self.count += observed
         self.drawn = drawn
+        self.recent.clear()
 
     # -- adding and retiring modes ---------------------------------------------------------
 
@@ -491,6 +502,10 @@ class FiniteBelief(Tempered, Generic[M]):
         new._prior = as_prior(new._prior, len(self))
         if new.drawn >= len(self):
             raise damaged(f"mode {new.drawn} was drawn, but there are {len(self)} modes")
+
+    def _after_load(self) -> None:
+        """Forget the situations of the observations before."""
+        self.recent.clear()
 
     def merge(self, other: "FiniteBelief[M]") -> None:
         """Add the evidence of `other`; the prior counts once: P(m) Π P(o|m,·) Π P(o'|m,·)."""

@@ -39,6 +39,10 @@ _STATEFUL_SWITCHING = (
 class _Changing(FiniteBelief[M]):
     """Base of beliefs that condition on o_t, then predict the next mode m_{t+1}."""
 
+    #: P(m_t | past) does not say how well mode m predicted the past, when another one was true.
+    unresolved: Any = None
+    draw_unresolved: Any = None
+
     @abstractmethod
     def _predict(self, current: Weights) -> Weights:
         """Return the weights of m_{t+1}, given the weights of m_t."""

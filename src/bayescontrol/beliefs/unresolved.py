@@ -4,9 +4,11 @@
     D_m = mean over x of TV(π_m(· | x), P(· | âo_<t, x))      x: the latest situations
 
 d_m is the mean of ln P(o | past) - ln P(o | m, past) along the executed actions. A mode is
-unresolved if d_m is small and D_m is not: what it would do differently was never tried.
+unresolved if d_m is small and D_m is not: what it would do differently was never tried. A mode
+that was refuted early stays resolved, although d_m falls with t: t d_m is at most ln 1000.
 """
 
+import math
 from collections.abc import Iterable
 from typing import Any
 
@@ -14,6 +16,9 @@ import numpy as np
 
 from bayescontrol._arrays import FloatArray
 from bayescontrol.protocols import ActionProbabilities
+
+#: The evidence in nats from which on a mode is refuted, however long the run is.
+REFUTED = math.log(1000.0)
 
 
 def prediction_losses(prior: FloatArray, posterior: FloatArray, steps: int) -> FloatArray:

@@ -467,9 +467,8 @@ class DurableAgent(AbstractContextManager["DurableAgent"]):
         fold = fold_log(self._log, self.model.driver(), self.created, decisions, event.seq - 1)
         driver = fold.driver
         posterior = posterior_summary(driver.agent)
-        probabilities = fold.probabilities(event.x, event.among)
         belief = getattr(driver.copy().agent, "belief", None)
-        fold.draw_again(event)
+        probabilities = fold.draw_again(event).probabilities
         answer = decisions.find_answer(event.seq)
         return Explanation(
             events.Decision.of(event, probabilities), posterior, probabilities,

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Final, NamedTuple
 
+import msgspec
 from msgspec.structs import replace
 
 from bayescontrol.beliefs.particles import Event as Step
@@ -27,7 +28,7 @@ from bayescontrol.protocols import Summary
 _RECENT: Final = 2**15
 
 
-class Answer(NamedTuple):
+class Answer(msgspec.Struct, frozen=True, gc=False):
     """The first answer of a decision, and the last event that amends it, or the answer itself."""
 
     first: events.Observed
@@ -252,12 +253,16 @@ class Decisions:
             last = found
         return Answer(first, last)
 
+    def is_unanswered(self, n: int) -> bool:
+        """Return whether decision n is recent and has no observation, without reading the store."""
+        return n in self._recent and n not in self._observed
+
     def find_observation(self, n: int) -> events.Observed | None:
         """Return the first answer of decision n, if any; raise `DamagedLog` if the index is wrong.
 
         If the decision is recent and has no observation, the store is not read.
         """
-        if self._log is None or (n in self._recent and n not in self._observed):
+        if self._log is None or self.is_unanswered(n):
             return None
         row, lookup = self._log.find_answer(n), f"decision {n} to its observation"
         found: events.Observed | None = self._decode(

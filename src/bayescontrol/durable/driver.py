@@ -28,6 +28,7 @@ from bayescontrol.beliefs.particles import Event
 from bayescontrol.durable.configuration import Restriction
 from bayescontrol.durable.plain import Value, as_plain, short_repr
 from bayescontrol.errors import BadEvidence, BadSituation, IncompatibleState, MissingCapability
+from bayescontrol.exploration import ExploringRule
 from bayescontrol.lqr.agent import LinearAgent
 from bayescontrol.protocols import (
     AggregatedRewards,
@@ -188,10 +189,21 @@ class Driver:
         if isinstance(self.agent, ControlRule):
             self.agent.x = x
         try:
+            if restriction is None:
+                return self.agent.act(rng)
             with self._choosing(self.agent, restriction):
                 return self.agent.act(rng)
         except BadEvidence as error:
             raise _bad_situation(x, error) from error
+
+    @property
+    def explores(self) -> bool:
+        """Whether P(a | past, m) is known once the agent has acted, given the mode m that acts.
+
+        It is stored where a decision depends on all observations before it. Elsewhere it might be
+        compared with other policies, which the held mode would never follow.
+        """
+        return isinstance(self.agent, ExploringRule) and not self.accepts_late_feedback
 
     def require_choosing(self, prices: Sequence[Hashable] = ()) -> None:
         """Raise MissingCapability if modes cannot choose among some arms, or at prices of these."""

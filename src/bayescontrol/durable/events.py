@@ -225,7 +225,8 @@ class Decision(msgspec.Struct, frozen=True, eq=False, gc=False):
     #: Pass this to `observe`.
     id: str
     action: Value
-    #: P(action | past), or None if it is not known exactly.
+    #: P(action | past), given the mode that acts if the agent explores; None if it is not known
+    #: exactly.
     probability: float | None
     #: The situation x.
     situation: Value
@@ -322,8 +323,8 @@ _KINDS: Final[Mapping[str, type[Event]]] = {
     "aggregated": Aggregated, "refitted": Refitted, "compacted": Compacted,
 }  # fmt: skip
 _KIND_OF: Final = {event_type: kind for kind, event_type in _KINDS.items()}
-#: How fields are encoded that JSON has no values for; all others by `as_plain`. A seed has up to
-#: 128 bits, more than a JSON number holds.
+#: How fields are encoded that JSON has no values for. A seed has up to 128 bits, more than a JSON
+#: number holds.
 _ENCODERS: Final[Mapping[str, Callable[[Any], Any]]] = {
     "seed": str, "state": lambda state: b64encode(state).decode(),
     "digest": lambda digest: b64encode(digest).decode(),
@@ -333,10 +334,12 @@ _DECODERS: Final[Mapping[str, Callable[[Any], Any]]] = {
     "seed": _as_seed, "format": _as_format,
     "pending": lambda lines: [from_line(line) for line in lines],
 }  # fmt: skip
+#: Types of fields that JSON has values for; their numbers are finite.
+_JSON_TYPES: Final = (int, float, str, bool, float | None, str | None)
 #: The fields of the payload, which are no columns of a row: their names, defaults and encoders.
 _PAYLOAD_FIELDS: Final = {
     event_type: [
-        (f.name, f.default, _ENCODERS.get(f.name, as_plain))
+        (f.name, f.default, _ENCODERS.get(f.name, None if f.type in _JSON_TYPES else as_plain))
         for f in fields(event_type)
         if f.name not in Row._fields
     ]
@@ -373,7 +376,7 @@ def encode_row(event: Event) -> Row:
     body = {}
     for name, default, encode in _PAYLOAD_FIELDS[type(event)]:
         if (value := getattr(event, name)) is not default:
-            body[name] = encode(value)
+            body[name] = value if encode is None else encode(value)
     if body.pop("default", False):
         kind = "defaulted"
     n, key = getattr(event, "n", None), getattr(event, "key", None)

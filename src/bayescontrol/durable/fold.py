@@ -70,7 +70,8 @@ class Drawn(NamedTuple):
     """An action that was drawn, and how."""
 
     a: Value
-    #: P(b | past, x) of every action b, or None if it is not known exactly.
+    #: P(b | past, x) of every action b, given the mode that acts if the agent explores; or None if
+    #: it is not known exactly.
     probabilities: events.Probabilities | None
     holdout: bool
 
@@ -113,7 +114,10 @@ class Fold:
         stream = Stream.named(self.seed, n, "agent")
         if configuration.is_plain:
             P = self.driver.probabilities(x, restriction)
-            return Drawn(self.driver.act(x, stream, restriction), P, False)
+            a = self.driver.act(x, stream, restriction)
+            if P is None and self.driver.explores:
+                P = dict(self.driver.agent.probabilities)
+            return Drawn(a, P, False)
         # Before the agent acts, because in a changing world time goes on with every decision, also
         # in the holdout.
         policies = self._policies(x, restriction)
@@ -203,14 +207,21 @@ class Fold:
         if not self.driver.accepts_late_feedback:
             self.due = event.seq
 
-    def draw_again(self, event: events.Decided) -> None:
-        """Draw a logged decision again; raise `ModelMismatch` if this gives another action."""
-        a, _, holdout = self.draw(event.seq, event.x, event.among)
+    def draw_again(self, event: events.Decided) -> Drawn:
+        """Draw a logged decision again; raise `ModelMismatch` if this gives another action.
+
+        If the agent explores, also if the action has another probability.
+        """
+        drawn = self.draw(event.seq, event.x, event.among)
+        a, holdout = drawn.a, drawn.holdout
         if holdout != event.holdout or not same_value(as_stored(a, "the action"), event.a):
             raise errors.ModelMismatch(
                 f"decision {event.seq} was {event.a!r}, drawn again it is {a!r}: the code of the "
                 "model has changed; give the changed model a new version and a new log"
             )
+        if self.driver.explores:
+            self.require_probability(event, drawn.probabilities)
+        return drawn
 
     def require_probability(
         self, event: events.Decided, probabilities: events.Probabilities | None

@@ -32,6 +32,7 @@ from bayescontrol.mdp.dirichlet import DirichletMDP
 from bayescontrol.mdp.gibbs import GibbsMDP
 from bayescontrol.pomdp.modes import POMDPModes
 from bayescontrol.schedules import Schedule, every_step
+from bayescontrol.trees.problem import ContextTrees
 
 # -- the kinds of problems that logs can store ----------------------------------------------------
 
@@ -93,7 +94,7 @@ class DrawsModel(bandits.DrawsBandit):
 _PROBLEMS: Final[tuple[Any, ...]] = (
     *bandits.FAMILIES, bandits.LinearBandit, bandits.LogisticBandit, bandits.JointBandit,
     bandits.LogitNormalBandit, TabularModes, GrowingChain, GibbsMDP, DirichletMDP, LinearQuadratic,
-    ChangingModel, DrawsModel, PooledModel, POMDPModes,
+    ChangingModel, DrawsModel, PooledModel, POMDPModes, ContextTrees,
 )  # fmt: skip
 #: The problem classes by the stored names of their kinds.
 KINDS: Final[Mapping[str, Any]] = {problem.model_kind.name: problem for problem in _PROBLEMS}

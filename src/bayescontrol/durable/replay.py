@@ -204,8 +204,10 @@ class Replayer:
         draw the action again, and raise `ModelMismatch` also if it differs.
         """
         fold = self.fold
-        probabilities = None if d.p is None else fold.probabilities(d.x, d.among)
-        fold.require_probability(d, probabilities)
+        probabilities = None
+        if d.p is not None and not fold.driver.explores:  # else the draw compares it
+            probabilities = fold.probabilities(d.x, d.among)
+            fold.require_probability(d, probabilities)
         self._take(d, check_from=d.seq if draw else d.seq + 1)
         return probabilities
 

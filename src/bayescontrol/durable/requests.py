@@ -25,16 +25,14 @@ from bayescontrol.protocols import Totals
 _MAX_KEY: Final = 200
 
 
-def _checked_key(key: Any, what: str) -> Any:
-    """Return a key, or None; raise `InvalidRequest` if it is not a short printable text."""
-    if key is not None:
-        valid = isinstance(key, str) and 1 <= len(key) <= _MAX_KEY and key.isprintable()
-        if not valid:
-            raise errors.InvalidRequest(
-                f"{what}={short_repr(key)}: a {what} is a string of 1 to {_MAX_KEY} printable "
-                "characters"
-            )
-    return key
+def _require_key(key: Any, what: str) -> None:
+    """Raise `InvalidRequest` if a key is not a short printable text."""
+    valid = isinstance(key, str) and 1 <= len(key) <= _MAX_KEY and key.isprintable()
+    if not valid:
+        raise errors.InvalidRequest(
+            f"{what}={short_repr(key)}: a {what} is a string of 1 to {_MAX_KEY} printable "
+            "characters"
+        )
 
 
 class Act(Request):
@@ -51,8 +49,11 @@ class Act(Request):
         session: str | None = None,
     ) -> None:  # fmt: skip
         super().__init__()
-        self.key = _checked_key(key, "key")
-        self.session = _checked_key(session, "session")
+        if key is not None:
+            _require_key(key, "key")
+        if session is not None:
+            _require_key(session, "session")
+        self.key, self.session = key, session
         self.x = as_stored(x, "the situation")
         self.among: list[Value] | None = None
         if among is not None:
@@ -110,7 +111,8 @@ class ObserveTotals(Request):
             )
         self.a, self.x = as_stored(arm, "the arm"), as_stored(x, "the situation")
         self.totals = as_stored(totals, "the totals")
-        self.key: str = _checked_key(key, "key")
+        _require_key(key, "key")
+        self.key = key
 
 
 class Withdraw(Request):
@@ -136,7 +138,7 @@ class ChangeArm(Request):
 
     __slots__ = ("arm", "change", "prior")
 
-    def __init__(self, arm: Value, change: str, prior: Value = None) -> None:
+    def __init__(self, arm: Value, change: events.ArmChange, prior: Value = None) -> None:
         super().__init__()
         if change not in events.ARM_CHANGES:
             raise errors.InvalidRequest(

@@ -75,7 +75,8 @@ class Turn:
         # The driver is shared, and copied only before the agent first changes.
         self.fold = Fold(before.driver, before.seed, before.seq, before.due, before.terms)
         #: The events of this turn, and their rows.
-        self.events, self.rows = list[events.Event](), list[Row]()
+        self.events: list[events.Event] = []
+        self.rows: list[Row] = []
         self._results: list[tuple[Request, Any]] = []
         self._keys: dict[str, events.Decided | events.Aggregated] = {}
         self._sessions: dict[str, events.Decided] = {}
@@ -85,10 +86,7 @@ class Turn:
         self._answers: dict[int, Answer] = {}
         self._time = time.time()
         if self._late_feedback:  # otherwise the order stays
-            amends = (requests.Withdraw, requests.Observe)
-            batch = [
-                r for r in batch if not (isinstance(r, amends) and self._try(r, self._amend, r))
-            ]
+            batch = [r for r in batch if not (self._may_amend(r) and self._try(r, self._amend, r))]
             if self.amendments and not isolate:
                 try:
                     self._refold(self.amendments)
@@ -97,14 +95,17 @@ class Turn:
                 except Exception as error:
                     raise _Rejected from error
             batch.sort(key=lambda request: _ORDER.get(type(request), _LAST))
+        settling: list[Request] = []
         for request in batch:
-            if not isinstance(request, requests.Settle):
+            if isinstance(request, requests.Settle):
+                settling.append(request)
+            else:
                 self._try(request, _HANDLERS[type(request)], self, request)
         open_count = 0
         if self._decisions.waiting():  # defaults come last: an answer in the same batch is in time
             answered = {r.n for r in batch if isinstance(r, requests.Observe)}
             open_count = self._record_defaults(answered)
-        self._results += [(r, open_count) for r in batch if isinstance(r, requests.Settle)]
+        self._results += [(request, open_count) for request in settling]
 
     def _try(self, request: Request, handle: Callable[..., Any], *arguments: Any) -> bool:
         """Handle a request; return whether it now has a result or an error."""
@@ -133,10 +134,12 @@ class Turn:
         if copies and (self._isolate or self.fold.driver is self._before.driver):
             self.fold.driver = self.fold.driver.copy()
 
-    def _add(self, kind: type[E], **fields: Any) -> E:
+    def _next(self) -> int:
+        """Return the number of the next event."""
+        return self._before.seq + len(self.rows) + 1
+
+    def _add(self, event: E) -> E:
         """Add an event and its row."""
-        seq = self._before.seq + len(self.rows) + 1
-        event = kind(seq=seq, time=self._time, **fields)
         self.rows.append(events.encode_row(event))
         self.events.append(event)
         return event
@@ -155,9 +158,10 @@ class Turn:
                 f"session={short_repr(request.session)}: the observations of this agent determine "
                 "its situations, so a session cannot repeat an action: omit `session`"
             )
-        known = self._find_decision(request)
-        if known is not None:
-            return known
+        if request.key is not None or request.session is not None:
+            known = self._find_decision(request)
+            if known is not None:
+                return known
         fold = self.fold
         if fold.due:
             raise errors.FeedbackDue(
@@ -168,11 +172,12 @@ class Turn:
         x = fold.driver.situation(request.x)
         a, probabilities, holdout = fold.draw(fold.seq + 1, x, request.among)
         a, x = as_stored(a, "the action"), as_stored(x, "the situation")
-        event = self._add(
-            events.Decided, x=x, a=a, key=request.key, session=request.session,
+        decided = events.Decided(
+            seq=self._next(), time=self._time, x=x, a=a, key=request.key, session=request.session,
             p=None if probabilities is None else float(probabilities.get(a, 0.0)),
             among=request.among, holdout=holdout,
         )  # fmt: skip
+        event = self._add(decided)
         fold.take_decision(event, draw=False)
         decision = events.Decision.of(event, probabilities, self._name)
         if request.key is not None:
@@ -229,8 +234,8 @@ class Turn:
     def _observe(self, request: requests.Observe) -> bool:
         """Learn an observation; return False if it was known already."""
         n = request.n
-        decision = self._require_decision(request.id)
-        answer = self._answers.get(n) or self._decisions.find_answer(n)
+        decision = self._require_decision(request)
+        answer = self._find_answer(n)
         if answer is not None:
             return _compare(request, answer)
         if not self._late_feedback and n != self.fold.due:
@@ -243,15 +248,22 @@ class Turn:
     ) -> bool:
         """Learn the first answer of a decision."""
         self._let_agent_work()
-        self._require_in_range(o, f"observation of decision {decision.seq}:")
-        event = self._add(events.Observed, n=decision.seq, o=o, cost=cost, default=default)
+        n = decision.seq
+        self._require_in_range(o, n)
+        observed = events.Observed(
+            seq=self._next(), time=self._time, n=n, o=o, cost=cost, default=default
+        )
+        event = self._add(observed)
         self.fold.take_observation(event, decision.x, decision.a)
-        self._answers[decision.seq] = Answer(event, event)
+        self._answers[n] = Answer(event, event)
         return True
 
-    def _require_in_range(self, o: Value, what: str) -> None:
-        """Raise `BadEvidence` if the reward of an observation is outside the declared range."""
-        self.fold.terms.configuration.require_in_range(o, what)
+    def _require_in_range(self, o: Value, n: int | None = None) -> None:
+        """Raise `BadEvidence` if the observation of decision n, or totals, are out of range."""
+        configuration = self.fold.terms.configuration
+        if configuration.reward_range is not None:
+            what = "the mean of" if n is None else f"observation of decision {n}:"
+            configuration.require_in_range(o, what)
 
     def _record_defaults(self, answered: set[int]) -> int:
         """Record the default for open decisions whose window is over; return how many are open."""
@@ -306,19 +318,23 @@ class Turn:
                 f"key {short_repr(request.key)} belongs to {what}: use a new key"
             )
         self._let_agent_work()
-        self._require_in_range(request.totals, "the mean of")
-        event = self._add(
-            events.Aggregated,
-            x=as_stored(x, "the situation"),
-            a=request.a,
-            totals=request.totals,
-            key=request.key,
-        )
+        self._require_in_range(request.totals)
+        aggregated = events.Aggregated(
+            seq=self._next(), time=self._time, x=as_stored(x, "the situation"), a=request.a,
+            totals=request.totals, key=request.key,
+        )  # fmt: skip
+        event = self._add(aggregated)
         self.fold.take_other(event)
         self._keys[request.key] = event
         return True
 
     # -- amendments ------------------------------------------------------------------------------
+
+    def _may_amend(self, request: Request) -> bool:
+        """Return whether `_amend` must look at a request: its decision may have an answer."""
+        if isinstance(request, requests.Observe):
+            return not self._decisions.is_unanswered(request.n)
+        return isinstance(request, requests.Withdraw)
 
     def _amend(self, request: requests.Withdraw | requests.Observe) -> bool | None:
         """Amend an answer; return False if it is withdrawn already, None if nothing is amended.
@@ -330,11 +346,11 @@ class Turn:
             raise errors.InvalidRequest(
                 "the observations of this agent determine its situations: they cannot be withdrawn"
             )
-        answer = self._answers.get(n) or self._decisions.find_answer(n)
+        answer = self._find_answer(n)
         is_withdrawn = answer is not None and answer.is_withdrawn
         if not withdraws and answer is None:
             return None  # `_observe` learns it
-        self._require_decision(request.id)
+        self._require_decision(request)
         if (
             isinstance(request, requests.Observe)
             and answer is not None
@@ -349,13 +365,16 @@ class Turn:
         first = answer.first
         event: events.Amendment
         if isinstance(request, requests.Withdraw):
-            event = self._add(events.Withdrawn, n=answer.last.seq, answer=first.seq)
+            event = events.Withdrawn(
+                seq=self._next(), time=self._time, n=answer.last.seq, answer=first.seq
+            )
         else:
-            self._require_in_range(request.o, f"observation of decision {n}:")
-            event = self._add(
-                events.Corrected, n=answer.last.seq, answer=first.seq, o=request.o,
-                cost=request.cost,
+            self._require_in_range(request.o, n)
+            event = events.Corrected(
+                seq=self._next(), time=self._time, n=answer.last.seq, answer=first.seq,
+                o=request.o, cost=request.cost,
             )  # fmt: skip
+        self._add(event)
         if self._isolate:
             self._refold({**self.amendments, first.seq: event})
         self.amendments[first.seq], self._answers[n] = event, Answer(first, event)
@@ -374,7 +393,10 @@ class Turn:
         fold, arm, change = self.fold, request.arm, request.change
         fold.driver.require_choosing()
         fold.terms.require_change(arm, change, fold.driver.arms())
-        event = self._add(events.ArmChanged, arm=arm, change=change, prior=request.prior)
+        changed = events.ArmChanged(
+            seq=self._next(), time=self._time, arm=arm, change=change, prior=request.prior
+        )
+        event = self._add(changed)
         fold.take_other(event)
         return event.seq
 
@@ -382,7 +404,10 @@ class Turn:
         """Replace the configuration; return the number of the event."""
         self._let_agent_work(copies=False)
         self.fold.require_valid(request.configuration)
-        event = self._add(events.Configured, configuration=request.settings)
+        configured = events.Configured(
+            seq=self._next(), time=self._time, configuration=request.settings
+        )
+        event = self._add(configured)
         self.fold.take_other(event)
         return event.seq
 
@@ -400,16 +425,26 @@ class Turn:
                 d = self._decisions.get(event.n)
                 later.append((d.x, d.a, event.o))
         self._let_agent_work()
-        refitted = self._add(
-            events.Refitted, through=through, draws=request.draws, log_weights=request.log_weights
-        )
+        refitted = events.Refitted(
+            seq=self._next(), time=self._time, through=through, draws=request.draws,
+            log_weights=request.log_weights,
+        )  # fmt: skip
+        self._add(refitted)
         self.fold.take_other(refitted, later)
         return refitted.seq
 
     # -- checks ----------------------------------------------------------------------------------
 
-    def _require_decision(self, id: events.DecisionId) -> events.Decided:
-        """Return the decision with this id; raise `UnknownDecision` if it is of another log."""
+    def _find_answer(self, n: int) -> Answer | None:
+        """Return the answer of decision n, in this turn or in the log."""
+        answer = self._answers.get(n)
+        if answer is None and not self._decisions.is_unanswered(n):
+            answer = self._decisions.find_answer(n)
+        return answer
+
+    def _require_decision(self, request: requests.Observe | requests.Withdraw) -> events.Decided:
+        """Return the decision of a request; raise `UnknownDecision` if it is of another log."""
+        id = request.id
         logged = self._decisions.get(id)
         if isinstance(id, events.Decision):
             is_same = id.agent in (None, self._name) and id.time == logged.time

@@ -16,14 +16,18 @@ necessarily the one that is refuted fastest.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from types import SimpleNamespace
 from typing import Any, ClassVar, Self, TypeAlias
 
+import numpy as np
+
 from bayescontrol._arrays import as_integer, require_between
+from bayescontrol._mode_queries import require
 from bayescontrol._support.names import Names
-from bayescontrol._support.saved import Number, declare
-from bayescontrol.errors import MissingCapability
-from bayescontrol.protocols import ActionProbabilities, Diagnosis
+from bayescontrol._support.saved import Fixed, Number, Plain, damaged, declare
+from bayescontrol.errors import InvalidTable, MissingCapability
+from bayescontrol.protocols import ActionProbabilities, Diagnosis, MixingBelief
 from bayescontrol.rule import ControlRule
 from bayescontrol.schedules import Schedule, every_step
 from bayescontrol.seeding import StreamLike, require_stream
@@ -52,7 +56,7 @@ class Falling:
 
     def __call__(self, t: int) -> float:
         """Return ε_t."""
-        return float(min(1.0, (self.steps / (t + 1)) ** self.power))
+        return float(min(1.0, self.steps / (t + 1)) ** self.power)
 
 
 @dataclass(frozen=True)
@@ -76,25 +80,72 @@ class Remedy:
         require_between("chance", self.chance, 0.0, 1.0)
 
 
+def stored_choice(value: Any, name: str) -> list[Any] | None:
+    """Return a value of `exploration` or `remedy` as logs store it: its name and its arguments.
+
+    >>> stored_choice(Falling(100), "exploration")
+    ['Falling', 100.0, 3.0]
+    """
+    if type(value) is Falling:  # a subclass may behave differently
+        return ["Falling", float(value.steps), float(value.power)]
+    if type(value) is Remedy:
+        return ["Remedy", float(value.share), int(value.steps), float(value.chance)]
+    if value is not None:
+        raise MissingCapability(
+            f"{name}={value!r} is code, which a log cannot store: use Falling(…) or None, or "
+            "named_model(…)"
+        )
+    return None
+
+
+def restored_choice(stored: Any, name: str) -> Any:
+    """Return the value that `stored_choice` described; other values are returned as they are.
+
+    >>> restored_choice(["Remedy", 0.05, 20, 0.2], "remedy")
+    Remedy(share=0.05, steps=20, chance=0.2)
+    """
+    if not isinstance(stored, list | tuple):
+        return stored
+    kind = {"exploration": Falling, "remedy": Remedy}[name]
+    if [*stored[:1]] != [kind.__name__] or len(stored) > 1 + len(fields(kind)):
+        shown = ", ".join([f'"{kind.__name__}"', *(f.name for f in fields(kind))])
+        raise InvalidTable(f"{name}={stored!r}: expected [{shown}] or None")
+    try:
+        return kind(*stored[1:])
+    except ValueError as error:
+        raise InvalidTable(f"{name}={stored!r}: {error}") from None
+
+
+def require_choices(exploration: Any, remedy: Any) -> None:
+    """Raise TypeError unless these values of `exploration` and `remedy` are possible."""
+    if exploration is not None and not callable(exploration):
+        raise TypeError(f"exploration={exploration!r} must be a function of t, as Falling(500)")
+    if remedy is not None and not isinstance(remedy, Remedy):
+        raise TypeError(f"remedy={remedy!r}: expected Remedy(…) or None")
+
+
 class ExploringRule(ControlRule[Any, Any, Any, Any]):
     """The control rule with random actions and a remedy against self-confirmation.
 
     `actions` are names or their number. `exploration(t)` is the probability of a random action at
     step t = 0, 1, …; None explores never. `remedy` needs a belief with unresolved modes, such as a
-    `FiniteBelief`.
+    `FiniteBelief`. All modes need `action_probabilities`.
+
+    `belief`, `situation`, `advance` and `schedule` are those of a `ControlRule`.
 
     >>> from bayescontrol import Stream, TabularModes
     >>> boxes = TabularModes(policy=[[[1, 0]], [[1, 0]]], hypothesis=[[[[1, 0]] * 2]] * 2)
     >>> agent = ExploringRule.of(boxes.agent(), 2, exploration=Falling(1, power=2))
-    >>> _ = agent.act(Stream(0))
-    >>> agent.probability, agent.action_probabilities()
-    (0.5, {0: 0.875, 1: 0.125})
+    >>> agent.act(Stream(0)), agent.probability, agent.action_probabilities()
+    (1, 0.5, {0: 0.875, 1: 0.125})
     """
 
     format_name: ClassVar[str] = "ExploringRule"
     saved_fields = declare(
+        Fixed("actions", lambda agent: list(agent.actions)),
         Number("remedy/left", "_left", least=0),
         Number("remedy/followed", "followed", least=0),
+        Plain("remedy/recent", "_recent", "a situation of the belief"),
         Number("probability", least=0.0),
     )
 
@@ -111,21 +162,25 @@ class ExploringRule(ControlRule[Any, Any, Any, Any]):
     ) -> None:
         super().__init__(belief, situation, advance, schedule)
         self.actions = Names("action", actions)
-        if exploration is not None and not callable(exploration):
-            raise TypeError(f"exploration={exploration!r} must be a function of t, as Falling(500)")
-        if remedy is not None and not isinstance(remedy, Remedy):
-            raise TypeError(f"remedy={remedy!r}: expected Remedy(…) or None")
+        require_choices(exploration, remedy)
         if remedy is not None and not self._offers(Diagnosis):
             raise MissingCapability(
                 f"remedy={remedy!r} needs a belief that finds unresolved modes: {belief!r} has no "
                 "`unresolved` and `draw_unresolved`; omit it"
             )
+        if self._offers(MixingBelief) and not belief.offers(ActionProbabilities):
+            raise MissingCapability(
+                f"the modes of {belief!r} have no action_probabilities(x), which the probability "
+                "of an action needs: add it to each mode"
+            )
         self.exploration, self.remedy = exploration, remedy
-        #: In how many more steps the current mode of the remedy acts, and in how many such modes
-        #: have acted.
+        #: For how many steps the current mode of the remedy acts from its last action on, 0 if
+        #: another mode acts; and how many actions such modes have taken.
         self._left = 0
         self.followed = 0
-        #: P(a_t | âo_<t, m) of the last action, given the mode m that acted: its propensity.
+        #: P(b | âo_<t, m) of every action b at the last one, given the mode m that acted.
+        self.probabilities: dict[Any, float] = {}
+        #: P(a_t | âo_<t, m) of the last action a_t: its propensity.
         self.probability = 1.0
 
     @classmethod
@@ -134,6 +189,11 @@ class ExploringRule(ControlRule[Any, Any, Any, Any]):
         exploration: Exploration | None = None, remedy: Remedy | None = None,
     ) -> Self:  # fmt: skip
         """Return a new agent with the belief, situation and schedule of a control rule."""
+        if type(agent) is not ControlRule:
+            raise MissingCapability(
+                f"{agent!r} is not a plain ControlRule, and may act otherwise: create the agent "
+                f"from a belief, {cls.__name__}(belief, actions)"
+            )
         return cls(
             agent.belief, actions, agent.x, agent.advance, agent.schedule,
             exploration=exploration, remedy=remedy,
@@ -141,23 +201,28 @@ class ExploringRule(ControlRule[Any, Any, Any, Any]):
 
     def act(self, rng: StreamLike) -> Any:
         """Return a_t: draw a mode if one is due; do what it would do, or a random action."""
-        stream = require_stream(rng)
-        if self._left:
+        stream, epsilon = require_stream(rng), self._epsilon()
+        if self.belief is not self._checked_belief:
+            self._ask(self.belief)
+        if self._counts_decisions:
+            self.belief.begin()
+        if self._left > 1 and self.mode is not None and not self._is_retired():
             self._left -= 1
             self.followed += 1
-        elif self.mode is None or self._due(stream):
+        elif self._left or self.mode is None or self._due(stream):
+            self._left = 0
             self.mode = self.belief.sample(stream)
             self._drawn_at, self._drawn_in = self._t, self.x
             self._start_remedy(stream)
-        p = self.action_probabilities()
-        explores = stream.random() < self._epsilon()
         mode: Any = self.mode
+        p = self._explored(self._policy_of(mode), epsilon)
+        explores = stream.random() < epsilon
         a = (
             self.actions[int(stream.integers(len(self.actions)))]
             if explores
             else mode.act(self.x, stream)
         )
-        self.probability = p[a]
+        self.probabilities, self.probability = p, p[a]
         self.issue(a)
         self._t += 1
         return a
@@ -171,22 +236,63 @@ class ExploringRule(ControlRule[Any, Any, Any, Any]):
             return
         found = self.belief.draw_unresolved(self.x, rng)
         if found is not None:
-            self.mode, self._left = found, remedy.steps - 1
+            self.mode, self._left = found, remedy.steps
             self.followed += 1
 
     def _epsilon(self) -> float:
         """ε_t of the next action."""
-        return 0.0 if self.exploration is None else self.exploration(self._t)
+        t = self._t
+        return (
+            0.0
+            if self.exploration is None
+            else require_between(f"exploration({t})", self.exploration(t), 0.0, 1.0)
+        )
+
+    def _policy_of(self, mode: Any) -> dict[Any, float]:
+        """P(a | m, x) of every action; an action that is not among `actions` raises an error."""
+        require(mode, ActionProbabilities, f"the mode {mode!r}")
+        policy: dict[Any, float] = dict(mode.action_probabilities(self.x))
+        for a in policy:
+            self.actions.place(a)
+        return policy
+
+    def _explored(self, policy: dict[Any, float], epsilon: float) -> dict[Any, float]:
+        """Return (1 - ε) P(a) + ε / A of every action."""
+        share = epsilon / len(self.actions)
+        return {a: (1.0 - epsilon) * policy.get(a, 0.0) + share for a in self.actions}
 
     def action_probabilities(self) -> dict[Any, float]:
-        """P(a_t | âo_<t, m) for all a_t, given the mode m that acts now.
+        """P(a_t | âo_<t) = (1 - ε_t) Σ_m P(a_t | m, x) P(m | âo_<t) + ε_t / A, for all a_t.
 
-        If a new mode is drawn before the next action, these are not its probabilities: the
-        attribute `probability` has that of the last action, exactly.
+        This is without a remedy. After an action, `probability` is that of the action given the
+        mode that acted, also with a remedy.
         """
-        if self.mode is None:
-            raise MissingCapability("no mode acts yet: the first one is drawn by the first action")
-        mode: ActionProbabilities[Any, Any] = self.mode
-        epsilon, given = self._epsilon(), mode.action_probabilities(self.x)
-        share = epsilon / len(self.actions)
-        return {a: (1.0 - epsilon) * given.get(a, 0.0) + share for a in self.actions}
+        if self.remedy is not None:
+            raise MissingCapability(
+                f"the probability of an action under {self.remedy!r} is known given the mode that "
+                "acts: after act(rng) use the attribute `probability`"
+            )
+        return self._explored(super().action_probabilities(), self._epsilon())
+
+    # -- state ---------------------------------------------------------------------------------
+
+    @property
+    def _recent(self) -> Any:
+        """The situations in which the belief compares policies."""
+        found = [*getattr(self.belief, "recent", ())]
+        if found and all(isinstance(x, np.ndarray) for x in found):
+            return np.array(found)
+        return [x.item() if isinstance(x, np.generic) else x for x in found]
+
+    @_recent.setter
+    def _recent(self, situations: Any) -> None:
+        if hasattr(self.belief, "recent"):
+            self.belief.recent.extend(situations)
+
+    def _check_state(self, new: SimpleNamespace) -> None:
+        """Raise an error if the counts of the remedy are impossible."""
+        super()._check_state(new)
+        if new.followed > new._t or (new._left and new.mode is None):
+            raise damaged(f"the remedy has taken {new.followed} of {new._t} actions")
+        if not isinstance(new._recent, list | np.ndarray):
+            raise damaged("'remedy/recent' is not a list of situations")

@@ -40,6 +40,7 @@ from bayescontrol.protocols import Stateful
 from bayescontrol.record import Record
 from bayescontrol.rule import ControlRule
 from bayescontrol.seeding import SeedLike, StreamLike, as_seed
+from bayescontrol.trees import ContextTreeBelief, ContextTrees
 
 
 class Continuing:
@@ -158,6 +159,27 @@ def episodic_agent(env: Any, prior: GibbsPrior = ADAPTIVE) -> ControlRule[QValue
     return GibbsMDP(
         actions, END, prior, allowed=lambda x: actions[:1] if x == END else actions
     ).agent()
+
+
+def context_trees(
+    env: "gymnasium.Env[Any, Any]", rewards: Sequence[float], **settings: Any
+) -> ContextTrees:
+    """Return the class of context trees for an environment with finite spaces.
+
+    `rewards` are its possible rewards, and `settings` those of `ContextTrees`. Run its agent with
+    `interact` and `Continuing`: the percepts are the reward and the observation.
+
+    >>> import gymnasium
+    >>> from bayescontrol import interact
+    >>> env = gymnasium.make("bayescontrol/POMDP-v0", problem="tiger")
+    >>> problem = context_trees(env, [-100, -1, 10], depth=4)
+    >>> problem
+    ContextTrees(3 actions, observation: 3, reward: 3, depth 4)
+    >>> interact(problem.agent(), Continuing(env), 20, seed=0)
+    Record(20 steps: actions int64, observations (reward float64, state int64))
+    """
+    actions, observations = (as_space(s).names() for s in (env.action_space, env.observation_space))
+    return ContextTrees(actions, {"observation": observations, "reward": rewards}, **settings)
 
 
 def drive(
@@ -284,7 +306,13 @@ def _as_vector_env(env: Any) -> tuple[Any, bool]:
 
 def _reject_private_state(agent: Any) -> None:
     """Raise `MissingCapability` if a mode of the agent has private state."""
-    modes = getattr(getattr(agent, "belief", None), "modes", ())
+    belief = getattr(agent, "belief", None)
+    if isinstance(belief, ContextTreeBelief):
+        raise MissingCapability(
+            f"drive does not support {belief!r}, because it follows one history: use interact with "
+            "Continuing(env)"
+        )
+    modes = getattr(belief, "modes", ())
     listed = modes if isinstance(modes, Sequence) else [modes]
     if any(has(mode, Stateful) and callable(mode.start) for mode in listed):
         raise MissingCapability(

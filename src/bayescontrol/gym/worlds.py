@@ -436,16 +436,16 @@ class POMDPEnv(WorldEnv):
 
     def _begin(self, rng: Stream) -> Any:
         """Return the problem in a state that is drawn at the first step."""
-        self._seen = self._nothing
+        self._observed = self._nothing
         return self.pomdp.environment()
 
     def _observe(self) -> int:
         """Return the number of the last observation."""
-        return self._seen
+        return self._observed
 
     def _reward(self, o: Any) -> float:
         """Return the reward, and remember the observation."""
-        self._seen = int(o.observation)
+        self._observed = int(o.observation)
         return float(o.reward)
 
 

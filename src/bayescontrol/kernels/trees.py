@@ -50,7 +50,7 @@ class Layout(NamedTuple):
 class Nodes(NamedTuple):
     """The nodes of all trees; the root of the tree of slot j is node j - 1.
 
-    `child` is the first child, 0 if there is none; the others follow it. `visit` is the position of
+    `child` is the first child, 0 without children; the others follow it. `visit` is the position of
     the first symbol, `n` the number of symbols, and `odds` is ω.
     """
 
@@ -93,9 +93,9 @@ def _expand(
     nodes.child[node] = used
     nodes.odds[node] = layout.odds[branch]
     visit = nodes.visit[node]
-    heir = used + symbols[visit - 1 - level]
-    nodes.visit[heir], nodes.n[heir] = visit, 1
-    nodes.counts[heir, symbols[visit]] = 1
+    passed_to = used + symbols[visit - 1 - level]
+    nodes.visit[passed_to], nodes.n[passed_to] = visit, 1
+    nodes.counts[passed_to, symbols[visit]] = 1
     return True
 
 
@@ -197,8 +197,8 @@ class Drawn(NamedTuple):
     """Drawn trees. The children of a node follow it; the root of slot j is node j - 1.
 
     `child` is the first child, 0 at a leaf. `source` is the node of `Nodes` with the same context,
-    -1 if there is none; then `visit` is the position of the only symbol in this context, -1 if
-    there is none. `p` holds the parameters of the leaves.
+    otherwise -1; then `visit` is the position of the only symbol in this context,
+    otherwise -1. `p` holds the parameters of the leaves.
     """
 
     child: IntArray

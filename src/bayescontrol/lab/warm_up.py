@@ -10,9 +10,10 @@ from typing import Any, Final
 
 import numpy as np
 
-from bayescontrol import bandits, bank, baselines, lqr, mdp, pomdp
+from bayescontrol import bandits, bank, baselines, lqr, mdp, pomdp, trees
 from bayescontrol.beliefs import FiniteBelief
 from bayescontrol.errors import MissingCapability
+from bayescontrol.exploration import Remedy
 from bayescontrol.finite.chain import GrowingChain
 from bayescontrol.finite.examples import prize_or_frog
 from bayescontrol.interaction import interact
@@ -131,6 +132,17 @@ def _pomdps() -> None:
     _run(tiger.agent, tiger.environment())
 
 
+def _trees() -> None:
+    """Compile context trees: learning, draws, plans, and the comparison of unresolved trees."""
+    tiger = pomdp.tiger()
+    percepts = {"observation": list(tiger.observations), "reward": [-100, -1, 10]}
+    problem = trees.ContextTrees(list(tiger.actions), percepts, depth=2,
+                                 remedy=Remedy(share=1.0, steps=1, chance=1.0))  # fmt: skip
+    _run(problem.agent, tiger.environment())
+    belief = problem.belief()
+    belief.predictive(None, "listen")
+
+
 def _plants() -> None:
     """Compile the agents for linear plants and for banks of plants."""
     system = lqr.LinearSystem(A=[[0.9]], B=[[1.0]], Q=[[1.0]], R=[[1.0]])
@@ -160,6 +172,7 @@ _GROUPS: Final[dict[str, Callable[[], None]]] = {
     "finite classes of modes": _finite,
     "Markov decision problems": _mdps,
     "hidden states": _pomdps,
+    "context trees": _trees,
     "linear plants": _plants,
     "baselines": _baselines,
 }

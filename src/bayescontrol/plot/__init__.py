@@ -17,6 +17,7 @@ from bayescontrol.plot.runs import reward as reward
 from bayescontrol.plot.runs import run as run
 from bayescontrol.plot.runs import state_belief as state_belief
 from bayescontrol.plot.runs import surprise as surprise
+from bayescontrol.plot.runs import unresolved as unresolved
 
 # Type checkers read the imports, which re-export every name.
 __all__ = sorted(name for name, value in list(globals().items()) if callable(value))

@@ -39,10 +39,11 @@ _TAILS: Final = np.concatenate([[0.002], np.linspace(0.005, 0.995, 199), [0.998]
 def run(record: Record, world: Any = None) -> Plot:
     """Draw all that a record holds, one plot below the other.
 
-    That is the posterior, the drawn mode and the surprise if they were probed, and observations and
-    actions that are numbers or names. With the `world` of a bandit these are also the regret and,
-    if "posterior" was probed, the mean reward that the agent expects of each arm. Observations are
-    called rewards if they have a field `reward` or `world` knows its mean rewards.
+    That is the posterior, the drawn mode, the surprise and the unresolved models if they were
+    probed, and observations and actions that are numbers or names. With the `world` of a bandit
+    these are also the regret and, if "posterior" was probed, the mean reward that the agent expects
+    of each arm. Observations are called rewards if they have a field `reward` or `world` knows its
+    mean rewards.
 
     >>> from bayescontrol import BernoulliBandit, interact
     >>> bandit = BernoulliBandit(["red", "blue"])
@@ -52,7 +53,7 @@ def run(record: Record, world: Any = None) -> Plot:
     """
     plots: dict[str, Callable[..., Plot]] = {
         "posterior": posterior, "state_belief": state_belief, "drawn_mode": drawn_mode,
-        "log_score": surprise,
+        "log_score": surprise, "unresolved": unresolved,
     }  # fmt: skip
     probed = [plot for name, plot in plots.items() if _fits(record.probes.get(name), name)]
     chosen = [partial(plot, record) for plot in probed]
@@ -221,6 +222,26 @@ def surprise(record: Record, ax: "Axes | None" = None, window: int | None = None
     return _draw_mean(_probe(record, "log_score"), "Surprise", "bits per step", ax, window)
 
 
+def unresolved(record: Record, ax: "Axes | None" = None) -> Plot:
+    """Draw the share of models that the actions so far do not tell apart; needs the probe.
+
+    If it stays above 0, the agent may be confirming itself: see `ControlRule.unresolved`.
+
+    >>> from bayescontrol import interact
+    >>> from bayescontrol.finite.chain import chain
+    >>> modes = chain(3)
+    >>> record = interact(modes.agent(), modes.environment(0), 60, seed=0, probes=["unresolved"])
+    >>> unresolved(record).axes[0].get_ylabel()
+    'unresolved share'
+    """
+    y = _probe(record, "unresolved")
+    t = _thinned(len(y))
+    series = Series("unresolved", t + 1, y[t], kind="step", in_legend=False)
+    title = "Models that were not told apart"
+    panel = Panel(title, "step t", "unresolved share", [series], ylim=(-0.02, 1.02))
+    return figures.draw(panel, ax)
+
+
 def reward(
     record: Record,
     ax: "Axes | None" = None,
@@ -328,7 +349,7 @@ def _fits(values: AnyArray | None, name: str) -> bool:
     """Return whether a column has the number of axes and the type that its plot needs."""
     kinds = {
         "posterior": (2, "f"), "drawn_mode": (1, "i"), "log_score": (1, "f"),
-        "state_belief": (2, "f"),
+        "state_belief": (2, "f"), "unresolved": (1, "f"),
     }  # fmt: skip
     return values is not None and (values.ndim, values.dtype.kind) == kinds[name]
 

@@ -294,9 +294,9 @@ def _improved(
         ])  # fmt: skip
         rise = (new * B).sum(1) - values.max(1)
         better = rise > 0.0
-        kept = np.unique(values.argmax(1)[~better])
-        vectors = np.concatenate([vectors[kept], new[better]])
-        actions = np.concatenate([actions[kept], best[better]])
+        useful = np.unique(values.argmax(1)[~better])
+        vectors = np.concatenate([vectors[useful], new[better]])
+        actions = np.concatenate([actions[useful], best[better]])
         vectors, first = np.unique(vectors, axis=0, return_index=True)
         actions = actions[first]
         if rise.max() <= least:

@@ -129,13 +129,13 @@ class POMDPModes(ModeClass[POMDPMode, None, Any, Any]):
                     ["states", 2], ["actions", ["wait", "open"]], ["observations", 2],
                     ["transition", [[[1, 0], [0.5, 0.5]], [[0, 1], [0.5, 0.5]]]],
                     ["observation", [[[p, 1 - p], [1 - p, p]], [[0.5, 0.5], [0.5, 0.5]]]],
-                    ["reward", [[0, 1], [0, -1]]], ["discount", 0.9],
+                    ["reward", [[-1, 1], [0, -1]]], ["discount", 0.9],
                 ]}
                 for p in (0.75, 0.5)
             ],
             "names": ["sharp", "deaf"],
         },
-        observation=[0.0, 1],
+        observation=[-1.0, 1],  # after either action
         feedback="the reward and the observation",
     )  # fmt: skip
     #: The situation of agents: modes have private states instead.

@@ -66,10 +66,10 @@ def shuttle(discount: float | None = 0.95, *, rewards_observed: bool = True) -> 
     POMDP(8 states, 3 actions, 5 observations, discount 0.95)
     """
     transition, sees, reward = np.zeros((8, 3, 8)), np.zeros((8, 5)), np.zeros((8, 3, 8))
-    for x, (turned, forward, backwards, seen) in enumerate(_SHUTTLE.values()):
+    for x, (turned, forward, backwards, observed) in enumerate(_SHUTTLE.values()):
         transition[x, 0, turned] = transition[x, 1, forward] = 1.0
         transition[x, 2, list(backwards)] = list(backwards.values())
-        sees[x, list(seen)] = list(seen.values())
+        sees[x, list(observed)] = list(observed.values())
     reward[2, 1, 2] = reward[4, 1, 4] = -3.0
     reward[5, 2, 0] = 10.0
     return POMDP(

@@ -112,6 +112,9 @@ class ServedAgents:
 
     async def get(self, name: str) -> ServedAgent:
         """Return an agent, opened if necessary; raise `UnknownAgent` if it is unknown."""
+        served = self.open.get(name)
+        if served is not None and not served.is_deleted:
+            return served
         with suppress(errors.UnknownStore):  # the name is invalid, or there is no such agent
             return (await self._get_or_open(name, None, None))[0]
         raise UnknownAgent(f"the store has no agent {name!r}")

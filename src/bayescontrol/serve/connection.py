@@ -77,6 +77,7 @@ class HttpConnection(httptools_impl.HttpToolsProtocol):
         self._line = 0  # bytes of the path and query of that head so far
         self._since_progress = 0  # bytes since the last complete head or part of a body
         self._unread = 0  # bytes that arrived after the request was answered or refused
+        self._fields = 0  # header fields of the last head that have been checked
 
     # -- the connection --------------------------------------------------------------------------
 
@@ -135,7 +136,6 @@ class HttpConnection(httptools_impl.HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         """Parse the bytes in chunks, and check the limits after each of them."""
-        self._unset_keepalive_if_required()
         if self in self._ending:
             self._unread += len(data)
             if self._unread > _LINGER_BYTES:
@@ -164,7 +164,7 @@ class HttpConnection(httptools_impl.HttpToolsProtocol):
         """Start the deadline of a head."""
         super().on_message_begin()
         self.scope["state"]["identify"] = self.identify  # for the middleware, which knows tokens
-        self._in_head, self._line = True, 0
+        self._in_head, self._line, self._fields = True, 0, 0
         if self in self._waiting:
             self._set_timer(self._limits.deadline)
 
@@ -179,7 +179,10 @@ class HttpConnection(httptools_impl.HttpToolsProtocol):
     def _require_fields(self) -> None:
         """Check the header fields so far, including those after a chunked body."""
         fields = self.headers or ()  # None before the first request
-        if len(fields) > self._limits.headers:
+        if len(fields) == self._fields:
+            return
+        self._fields = len(fields)
+        if self._fields > self._limits.headers:
             raise Refused("head-too-large", f"more than {self._limits.headers} fields")
         # 4 bytes of each field are its colon, a space and the end of the line.
         self._require_head(self._line + sum([len(name) + len(value) + 4 for name, value in fields]))
@@ -253,12 +256,19 @@ class HttpConnection(httptools_impl.HttpToolsProtocol):
     # -- timers and refusals ---------------------------------------------------------------------
 
     def on_response_complete(self) -> None:
-        """Wait for the next request, or for the rest of this one."""
+        """Start the next request, or wait for it, or for the rest of this one.
+
+        Uvicorn's method would also start a timer, but `_expect` has one already.
+        """
         self._unanswered.popleft()
-        super().on_response_complete()
+        self.server_state.total_requests += 1
         if self.transport.is_closing():
             self._set_timer(self._limits.deadline)  # for the client to read the answer
-        elif self._unanswered:
+            return
+        self.flow.resume_reading()
+        if self.pipeline:
+            self._start_asgi_task(*self.pipeline.pop())
+        if self._unanswered:
             if self.cycle.more_body:
                 self._waiting[self] = None
         else:

@@ -38,6 +38,7 @@ _Scope: TypeAlias = MutableMapping[str, Any]
 _Message: TypeAlias = _Scope
 _Receive: TypeAlias = Callable[[], Awaitable[_Message]]
 _Send: TypeAlias = Callable[[_Message], Awaitable[None]]
+_Task: TypeAlias = asyncio.Task[Any]
 _App: TypeAlias = Callable[[_Scope, _Receive, _Send], Awaitable[None]]
 #: The status, the headers and the body of an answer.
 Answer: TypeAlias = tuple[int, dict[str, str], bytes]
@@ -103,6 +104,7 @@ class Middleware:
         #: Requests that have arrived so far.
         self.started = 0
         self._bodies = Quota(_MAX_BODIES * limits.body, "bytes of bodies")
+        self._deadlines = _Deadlines(limits.deadline)
         metrics.gauge(
             "requests_under_way", "Requests not yet answered.", lambda: self.requests.used
         )
@@ -201,7 +203,7 @@ class Middleware:
 
     async def _answer(self, scope: _Scope, receive: _Receive, send: _Send, caller: object) -> None:
         """Read the body and let the application answer, within the limits of time and size."""
-        began, timeout = time.perf_counter(), asyncio.timeout(self._limits.deadline)
+        began, task = time.perf_counter(), self._deadlines.start()
         body, is_complete, in_progress = bytearray(), False, 0
         statuses: list[int] = []  # empty until the answer begins
 
@@ -211,38 +213,44 @@ class Middleware:
             self._count(scope, status, time.perf_counter() - began)
 
         try:
-            async with timeout:
-                await self._read_body(receive, caller, body)
-                is_complete, content = True, bytes(body)
-                if not scope["path"].startswith(_HEALTH) and scope["path"] != STREAM:
-                    self.started += 1
-                    self.requests.add(caller, 1)
-                    in_progress = 1
-                require_few_values(content, self._limits.values)
-                answer = await self._direct(scope, content)
-                if answer is not None:
-                    count(answer[0])
-                    answer[1]["X-Request-Id"] = scope["request_id"]
-                    scope["sent"] = len(answer[2])
-                    await scope["state"]["respond"](*answer)
-                else:
-                    await self._pass_on(scope, receive, send, content, count, timeout)
-        except TimeoutError:
-            if not timeout.expired():
+            await self._read_body(receive, caller, body)
+            is_complete, content = True, bytes(body)
+            if not scope["path"].startswith(_HEALTH) and scope["path"] != STREAM:
+                self.started += 1
+                self.requests.add(caller, 1)
+                in_progress = 1
+            require_few_values(content, self._limits.values)
+            answer = await self._direct(scope, content)
+            if answer is not None:
+                count(answer[0])
+                answer[1]["X-Request-Id"] = scope["request_id"]
+                scope["sent"] = len(answer[2])
+                await scope["state"]["respond"](*answer)
+            else:
+                await self._pass_on(scope, receive, send, content, count, task)
+        except asyncio.CancelledError:
+            if not self._deadlines.has_cancelled(task):
                 raise
             if not statuses:
                 kind, headers = ("deadline", {}) if is_complete else ("timeout", _CLOSE)
                 why = f"more than {self._limits.deadline:g} seconds"
                 raise Refused(kind, why, headers) from None
         finally:
+            self._deadlines.stop(task)
             self._bodies.add(caller, -len(body))
             self.requests.add(caller, -in_progress)
 
     async def _pass_on(
         self, scope: _Scope, receive: _Receive, send: _Send, body: bytes,
-        count: Callable[[int], None], timeout: asyncio.Timeout,
+        count: Callable[[int], None], task: _Task,
     ) -> None:  # fmt: skip
-        """Let the application answer a request; `count` is called when the answer begins."""
+        """Let the application answer a request; `count` is called when the answer begins.
+
+        HEAD is answered as GET, and Uvicorn sends no body; but the event stream would have no end.
+        """
+        passed = scope
+        if scope["method"] == "HEAD" and scope["path"] != STREAM:
+            passed = {**scope, "method": "GET"}
         unread: list[_Message] = [{"type": "http.request", "body": body, "more_body": False}]
 
         async def receive_again() -> _Message:
@@ -252,20 +260,21 @@ class Middleware:
         async def counted_send(message: _Message) -> None:
             """Count the start of the answer; let each part but the last extend the deadline."""
             if message["type"] == "http.response.start":
+                scope["path_template"] = passed.get("path_template")
                 count(message["status"])
                 id_field = (_ID_HEADER, scope["request_id"].encode())
                 message = {**message, "headers": [*message["headers"], id_field]}
             else:
                 scope["sent"] = scope.get("sent", 0) + len(message.get("body", b""))
             if message.get("more_body", True):  # a stream may last long while it makes progress
-                timeout.reschedule(asyncio.get_running_loop().time() + self._limits.deadline)
+                self._deadlines.extend(task)
             await send(message)
 
         if len(body) > LARGE:
             await asyncio.to_thread(require_valid_json, body)
         elif body:
             require_valid_json(body)
-        await self._app(scope, receive_again, counted_send)
+        await self._app(passed, receive_again, counted_send)
 
     async def _read_body(self, receive: _Receive, caller: object, body: bytearray) -> None:
         """Append the whole body to `body`; the caller's quota has the bytes that it contains."""
@@ -298,6 +307,57 @@ class Middleware:
         self._count(scope, answer[0], 0.0)
         self._metrics.problems.labels(refused.kind).inc()
         await scope["state"]["respond"](*answer)
+
+
+class _Deadlines:
+    """Cancels tasks that take longer than a number of seconds.
+
+    As all have the same time, the order of their deadlines is that in which they started, and one
+    timer is enough. It rarely fires, because most requests end long before.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._ends: dict[_Task, float] = {}  # in order
+        self._cancelled = set[_Task]()
+        self._timer: asyncio.TimerHandle | None = None
+
+    def start(self) -> _Task:
+        """Start the time of the current task; return the task."""
+        task = asyncio.current_task()
+        assert task is not None
+        self.extend(task)
+        return task
+
+    def extend(self, task: _Task) -> None:
+        """Start the time of a task again."""
+        loop = asyncio.get_running_loop()
+        self._ends.pop(task, None)
+        self._ends[task] = end = loop.time() + self._seconds
+        if self._timer is None:
+            self._timer = loop.call_at(end, self._cancel_late)
+
+    def stop(self, task: _Task) -> None:
+        """End the time of a task."""
+        self._ends.pop(task, None)
+        self._cancelled.discard(task)
+
+    def has_cancelled(self, task: _Task) -> bool:
+        """Return whether a task was cancelled here, and by nobody else; then it may go on."""
+        return task in self._cancelled and task.uncancel() == 0
+
+    def _cancel_late(self) -> None:
+        """Cancel the tasks whose time is over, and wait for the next one."""
+        loop = asyncio.get_running_loop()
+        self._timer, now = None, loop.time()
+        while self._ends and self._timer is None:
+            task, end = next(iter(self._ends.items()))
+            if end > now:
+                self._timer = loop.call_at(end, self._cancel_late)
+            else:
+                del self._ends[task]
+                self._cancelled.add(task)
+                task.cancel()
 
 
 def _without_port(host: str) -> str:

@@ -306,7 +306,6 @@ class Server:
         config = uvicorn.Config(
             app, loop="auto", http=connection, ws="none", lifespan="on",
             log_config=None, access_log=False, proxy_headers=False, server_header=False,
-            timeout_keep_alive=math.ceil(agents.limits.idle),
             timeout_graceful_shutdown=math.ceil(agents.limits.grace),
             ssl_context_factory=None if context is None else lambda *_: context,
         )  # fmt: skip

@@ -13,10 +13,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from bayescontrol import kernels
-from bayescontrol._arrays import FloatArray
+from bayescontrol._arrays import FloatArray, IntArray, as_integer, require_between
 from bayescontrol._support.saved import Array, Copied, Fixed, Number, Part, Saved, damaged, declare
 from bayescontrol.errors import BadEvidence, BadSituation, counted
-from bayescontrol.protocols import Probabilities, Unresolved
+from bayescontrol.protocols import PosteriorMeasure, Probabilities, Summary, Unresolved
 from bayescontrol.seeding import StreamLike, as_stream, require_stream, state_of
 from bayescontrol.trees.alphabet import Alphabet
 from bayescontrol.trees.drawn import DrawnTrees, TreePlan, largest_limit, solve, trimmed
@@ -43,6 +43,7 @@ class ContextTreeBelief(Saved):
     format_name: ClassVar[str] = "ContextTreeBelief"
     #: The observations of earlier steps are the context of later ones.
     accepts_late_feedback: ClassVar[bool] = False
+    posterior_measure: ClassVar = PosteriorMeasure("average reward ρ, drawn last", "reward a step")
 
     saved_fields = declare(
         Fixed("settings", lambda belief: belief.settings()),
@@ -50,7 +51,7 @@ class ContextTreeBelief(Saved):
         Number("steps", least=0),
         Number("log_evidence"),
         Array("child", lambda belief: belief._used_nodes().child, shape=(None,)),
-        Array("visit", lambda belief: belief._used_nodes().visit, shape=(None,)),
+        Array("visit", lambda belief: belief._saved_visits(), shape=(None,)),
         Array("counts", lambda belief: belief._used_nodes().counts, shape=(None, None)),
         Array("odds", lambda belief: belief._used_nodes().odds, shape=(None,), finite=False),
         Number("full", lambda belief: int(belief.is_full), least=0),
@@ -98,6 +99,10 @@ class ContextTreeBelief(Saved):
     def _used_nodes(self) -> "kernels.trees.Nodes":
         """Return the nodes without unused capacity."""
         return trimmed(self._nodes, self.nodes)
+
+    def _saved_visits(self) -> IntArray:
+        """Return the first visits of the nodes; zeros if they are needed no more."""
+        return self._used_nodes().visit * (not self.is_full)
 
     @property
     def nodes(self) -> int:
@@ -214,6 +219,8 @@ class ContextTreeBelief(Saved):
 
         See `trees.unresolved`. By default the trees are drawn from the prior.
         """
+        as_integer("draws", draws, 1)
+        require_between("evidence", evidence, 0.0, 1.0)
         return find_unresolved(self, as_stream(rng), draws, evidence, nats, distance)
 
     def draw_unresolved(self, x: Any, rng: StreamLike) -> DrawnTrees | None:
@@ -238,6 +245,11 @@ class ContextTreeBelief(Saved):
     def last(self) -> DrawnTrees | None:
         """Return the trees that were drawn last, in the current context."""
         return None if self._last is None else DrawnTrees(self.alphabet, self.history, self._last)
+
+    def posterior_summary(self) -> Summary:
+        """Return ρ as drawn last and the number of steps."""
+        rho = 0.0 if self._last is None else self._last.gain
+        return {"rho": {"mean": rho, "count": self.steps}}
 
     # -- named arrays ------------------------------------------------------------------------------
 

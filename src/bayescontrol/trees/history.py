@@ -7,8 +7,8 @@ import numpy as np
 from bayescontrol._arrays import IntArray
 from bayescontrol._support.saved import Array, Copied, Saved, damaged, declare
 
-#: Cycles for which there is room at first.
-FIRST_CYCLES = 256
+#: Cycles for which there is room at first, and the latest ones that are never forgotten.
+FIRST_CYCLES, KEPT = 256, 200
 
 
 class History(Saved):
@@ -24,7 +24,9 @@ class History(Saved):
     """
 
     saved_fields = declare(
-        Array("history", lambda history: history.symbols[: history.end], shape=(None,)),
+        Array(
+            "history", lambda history: history.symbols[history.start : history.end], shape=(None,)
+        ),
         Copied("symbols"),
     )
 
@@ -32,18 +34,25 @@ class History(Saved):
         self._size, self.depth = size, depth
         self.symbols = np.zeros(depth + FIRST_CYCLES * size.size, np.uint8)
         self.end = depth
-        #: Whether only the latest context is needed.
+        #: Whether only the latest cycles are needed.
         self.forgets = False
+
+    @property
+    def start(self) -> int:
+        """The position of the first symbol that is needed: that of a context before a cycle."""
+        kept = KEPT * self._size.size
+        return max(0, self.end - self.depth - kept) if self.forgets else 0
 
     def write(self, cycle: list[int]) -> None:
         """Write a cycle after the end, which does not move: a kernel learns or predicts it.
 
-        If there is no room, the array grows, or if it `forgets` all but the latest context goes.
+        If there is no room, the array grows, or if it `forgets` all but the latest cycles go.
         """
         if self.end + len(cycle) > self.symbols.size:
             if self.forgets:
-                self.symbols[: self.depth] = self.symbols[self.end - self.depth : self.end]
-                self.end = self.depth
+                kept = self.symbols[self.start : self.end].copy()
+                self.symbols[: len(kept)] = kept
+                self.end = len(kept)
             else:
                 self.symbols = np.concatenate([self.symbols, np.zeros_like(self.symbols)])
         self.symbols[self.end : self.end + len(cycle)] = cycle

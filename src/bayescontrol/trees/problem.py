@@ -5,18 +5,36 @@ world whose next percept depends on the last few cycles, and its posterior is ex
 favours small trees: a node with m branches is a leaf with probability 1 - 2^-(m-1).
 """
 
-from collections.abc import Hashable, Sequence
-from typing import Any
+from collections.abc import Hashable, Mapping, Sequence
+from math import prod
+from types import EllipsisType
+from typing import Any, ClassVar
 
 from bayescontrol._arrays import as_integer
+from bayescontrol._support.description import ModelKind, SettingDoc, SizeLimit
+from bayescontrol._support.temperature import with_temperature
 from bayescontrol.errors import InvalidTable
-from bayescontrol.exploration.agent import Exploration, ExploringRule, Falling, Remedy
+from bayescontrol.exploration.agent import (
+    Exploration,
+    ExploringRule,
+    Falling,
+    Remedy,
+    require_choices,
+    restored_choice,
+    stored_choice,
+)
 from bayescontrol.schedules import Every, Schedule
 from bayescontrol.trees.alphabet import Alphabet, Percepts
 from bayescontrol.trees.belief import ContextTreeBelief
 
 #: The defaults of an agent.
-TEN_STEPS, EXPLORATION = Every(10), Falling(500)
+THREE_STEPS, EXPLORATION = Every(3), Falling(500)
+
+
+def _size_of_table(sizes: Mapping[str, int]) -> int:
+    """Return the number of pairs of an action and a percept."""
+    fields = [size for setting, size in sizes.items() if setting.startswith("percepts.")]
+    return max(sizes["actions"], 1) * prod(max(size, 1) for size in fields)
 
 
 class ContextTrees:
@@ -37,6 +55,11 @@ class ContextTrees:
 
     Give a field only symbols that can occur: each one makes trees that branch on it less likely.
 
+    `exploration` and `remedy` are those of its agents, see `ExploringRule`. A draw of trees leaves
+    out what the agent never tries: without exploration it may confirm itself, since a world looks
+    simple while the agent does little. The defaults were chosen on other worlds than those in the
+    experiments.
+
     >>> problem = ContextTrees(["listen", "left", "right"],
     ...     {"sound": ["none", "left", "right"], "reward": [-100, -1, 10]}, depth=9)
     >>> problem
@@ -47,6 +70,48 @@ class ContextTrees:
     -2.197225
     """
 
+    model_kind: ClassVar[ModelKind] = ModelKind(
+        "context-trees",
+        "An unknown world with hidden state: context trees that predict each field of the next "
+        "percept from the latest symbols; random actions that become ever less frequent.",
+        {
+            "actions": SettingDoc("list of names, or their number", "The actions.", largest=256),
+            "percepts": SettingDoc(
+                '{"dict": [[field, symbols], …]}',
+                "The symbols of each field, or their number; the last field is called reward, with "
+                "the possible rewards.",
+                largest=20,
+            ),
+            "depth": SettingDoc("whole number", "The longest context. Default: 12.", largest=200),
+            "max_nodes": SettingDoc(
+                "whole number", "The most nodes in memory. Default: 1,000,000.", largest=1_000_000
+            ),
+            "max_states": SettingDoc(
+                "whole number", "The most states of drawn trees. Default: 500.", largest=500
+            ),
+            "exploration": SettingDoc(
+                '["Falling", steps, power] or null',
+                "The probability of a random action at step t = 0, 1, … is "
+                'min(1, (steps / (t + 1))^power). Default: ["Falling", 500, 3].',
+            ),
+            "remedy": SettingDoc(
+                '["Remedy", share, steps, chance] or null',
+                "With at most this share of the steps, follow models that predict as well but "
+                "would act otherwise, for these steps each time. Default: null.",
+            ),
+        },
+        example={
+            "actions": ["listen", "left", "right"],
+            "percepts": {"dict": [
+                ["sound", ["none", "left", "right"]], ["reward", [-100, -1, 10]],
+            ]},
+            "depth": 6,
+        },
+        observation=[-1, "left"],
+        feedback="the reward and the other fields",
+        limits=(SizeLimit("the number of actions times that of percepts", _size_of_table, 10_000),),
+    )  # fmt: skip
+
     def __init__(
         self,
         actions: int | Sequence[Hashable],
@@ -55,6 +120,8 @@ class ContextTrees:
         depth: int = 12,
         max_nodes: int = 1_000_000,
         max_states: int = 500,
+        exploration: Exploration | Sequence[Any] | None = EXPLORATION,
+        remedy: Remedy | Sequence[Any] | None = None,
     ) -> None:
         self.alphabet = Alphabet(actions, percepts)
         self.depth = as_integer("depth", depth, 1, InvalidTable, end=1001)
@@ -62,29 +129,34 @@ class ContextTrees:
         self.max_nodes = as_integer("max_nodes", max_nodes, least, InvalidTable, end=2**31)
         self.max_states = as_integer("max_states", max_states, 1, InvalidTable, end=2_001)
 
+        self.exploration: Exploration | None = restored_choice(exploration, "exploration")
+        self.remedy: Remedy | None = restored_choice(remedy, "remedy")
+        require_choices(self.exploration, self.remedy)
+
     def settings(self) -> dict[str, Any]:
         """Return all constructor arguments as plain values."""
-        return self.belief().settings()
+        chosen: dict[str, Any] = {"exploration": self.exploration, "remedy": self.remedy}
+        return self.belief().settings() | {n: stored_choice(v, n) for n, v in chosen.items()}
 
     def belief(self) -> ContextTreeBelief:
         """Return the prior belief, with an empty history."""
         return ContextTreeBelief(self.alphabet, self.depth, self.max_nodes, self.max_states)
 
     def agent(
-        self, *, schedule: Schedule = TEN_STEPS, exploration: Exploration | None = EXPLORATION,
-        remedy: Remedy | None = None,
+        self, *, schedule: Schedule = THREE_STEPS, temperature: float = 1.0,
+        exploration: Exploration | EllipsisType | None = ...,
+        remedy: Remedy | EllipsisType | None = ...,
     ) -> ExploringRule:  # fmt: skip
-        """Return the control rule over trees, with random actions that become ever less frequent.
+        """Return the control rule over trees, with the exploration and the remedy of the problem.
 
-        A draw takes much longer than a step, because it plans; by default each mode acts for ten
-        steps. `exploration=None` is the pure rule, which may confirm itself: worlds that look
-        simple while the agent does little are then never explored. `remedy=Remedy()` also follows
-        models that would act otherwise. The defaults were chosen on other worlds than those in the
-        experiments.
+        A draw takes much longer than a step, because it plans; by default each mode acts for
+        three steps. `exploration` and `remedy` replace those of the problem: with `exploration=None` it
+        is the pure rule. The draws have no other `temperature` than 1.
         """
         return ExploringRule(
-            self.belief(), self.alphabet.actions, schedule=schedule, exploration=exploration,
-            remedy=remedy,
+            with_temperature(self.belief(), temperature), self.alphabet.actions, schedule=schedule,
+            exploration=self.exploration if exploration is ... else exploration,
+            remedy=self.remedy if remedy is ... else remedy,
         )  # fmt: skip
 
     def __repr__(self) -> str:

@@ -40,7 +40,9 @@ async def act(
 @post(AGENT + "/observe", status_code=200, responses=WRITES)
 async def observe(agent: Agent, data: JSONBody[bodies.ObserveBody]) -> bodies.Learned:
     """Learn the observation of a decision. It is on disk before the answer is sent; idempotent."""
-    o = await _in_thread_if_large(values.observation_of, data.observation)
+    o = data.observation
+    if type(o) in (list, dict):
+        o = await _in_thread_if_large(values.observation_of, o)
     return bodies.Learned(await agent.observe(data.id, o, data.cost))
 
 

@@ -1,8 +1,12 @@
 """Routes that amend feedback, and that change the arms and the configuration of an agent."""
 
+from collections.abc import Mapping
+from typing import Final
+
 from litestar import get, post, put
 from litestar.params import JSONBody
 
+from bayescontrol.durable.events import ArmChange
 from bayescontrol.durable.plain import as_plain
 from bayescontrol.durable.requests import ChangeArm, Configure, ObserveTotals, Withdraw
 from bayescontrol.errors import InvalidRequest
@@ -13,7 +17,9 @@ from bayescontrol.serve.routes.parameters import AGENT, READS, WRITES, Agent, Re
 from bayescontrol.serve.values import value_of
 
 #: What a request calls a change of an arm, and what an event calls it.
-_CHANGES = {"add": "added", "pause": "paused", "resume": "resumed", "retire": "retired"}
+_CHANGES: Final[Mapping[bodies.ArmChange, ArmChange]] = {
+    "add": "added", "pause": "paused", "resume": "resumed", "retire": "retired"
+}  # fmt: skip
 
 
 @post(AGENT + "/totals", status_code=200, responses=WRITES)
