@@ -78,14 +78,14 @@ def test_action_probabilities_equal_enumeration_over_all_histories() -> None:
 
 
 def test_the_clock_of_exploration_counts_actions_and_starts_at_zero() -> None:
-    seen = list[int]()
+    times = list[int]()
 
     def epsilon(t: int) -> float:
-        seen.append(t)
+        times.append(t)
         return 0.5
 
     explorer(chain(3), exploration=epsilon).batch(3, Stream(0))
-    assert seen == [0, 1, 2]
+    assert times == [0, 1, 2]
     with pytest.raises(MissingCapability, match="use the attribute `probability`"):
         explorer(chain(3), remedy=AT_ONCE).action_probabilities()
 

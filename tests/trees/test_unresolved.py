@@ -13,7 +13,7 @@ from bayescontrol.protocols import MISSING
 from bayescontrol.schedules import Every
 from bayescontrol.testing import check_acting, check_resume, check_same_seed
 from bayescontrol.trees import ContextTreeBelief, ContextTrees, DrawnTrees
-from bayescontrol.trees.history import KEPT
+from bayescontrol.trees.history import COMPARED
 from bayescontrol.trees.unresolved import compare
 
 CORRIDOR = ContextTrees(2, {"seen": 1, "reward": [0.0, 1.0]}, depth=6)
@@ -27,7 +27,7 @@ def test_a_comparison_equals_the_predictions_at_each_of_the_last_cycles(cycles: 
     m = belief.draw(Stream(3), evidence=0.0)
     d, actions = compare(belief, m)
     past, losses, taken = belief.copy(), [], []
-    for t in range(max(0, cycles - KEPT), cycles):
+    for t in range(max(0, cycles - COMPARED), cycles):
         past.history.end = belief.history.depth + t * len(symbols[t])
         past.history.write(symbols[t])
         then = DrawnTrees(problem.alphabet, past.history, m.plan)
@@ -108,9 +108,9 @@ def test_a_full_memory_still_compares_the_latest_cycles() -> None:
         a = agent.act(rng)
         agent.observe(a, world.respond(a, rng))
         m = agent.belief.last()
-        assert len(compare(agent.belief, m)[1]) == min(t + 1, KEPT)
+        assert len(compare(agent.belief, m)[1]) == min(t + 1, COMPARED)
     assert agent.belief.is_full
-    assert len(agent.belief.save()["history"]) == 6 + KEPT * 2
+    assert len(agent.belief.save()["history"]) == 6 + COMPARED * 2
 
 
 def test_probabilities_of_tree_agents_are_those_of_their_policy_and_exploration() -> None:

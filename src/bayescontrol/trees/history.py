@@ -8,7 +8,7 @@ from bayescontrol._arrays import IntArray
 from bayescontrol._support.saved import Array, Copied, Saved, damaged, declare
 
 #: Cycles for which there is room at first, and the latest ones that are never forgotten.
-FIRST_CYCLES, KEPT = 256, 200
+FIRST_CYCLES, COMPARED = 256, 200
 
 
 class History(Saved):
@@ -40,8 +40,8 @@ class History(Saved):
     @property
     def start(self) -> int:
         """The position of the first symbol that is needed: that of a context before a cycle."""
-        kept = KEPT * self._size.size
-        return max(0, self.end - self.depth - kept) if self.forgets else 0
+        needed = self.depth + COMPARED * self._size.size
+        return max(0, self.end - needed) if self.forgets else 0
 
     def write(self, cycle: list[int]) -> None:
         """Write a cycle after the end, which does not move: a kernel learns or predicts it.
@@ -50,9 +50,9 @@ class History(Saved):
         """
         if self.end + len(cycle) > self.symbols.size:
             if self.forgets:
-                kept = self.symbols[self.start : self.end].copy()
-                self.symbols[: len(kept)] = kept
-                self.end = len(kept)
+                latest = self.symbols[self.start : self.end].copy()
+                self.symbols[: len(latest)] = latest
+                self.end = len(latest)
             else:
                 self.symbols = np.concatenate([self.symbols, np.zeros_like(self.symbols)])
         self.symbols[self.end : self.end + len(cycle)] = cycle

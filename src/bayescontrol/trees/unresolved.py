@@ -16,10 +16,10 @@ from bayescontrol._arrays import IntArray
 from bayescontrol.protocols import Unresolved
 from bayescontrol.seeding import Stream
 from bayescontrol.trees.drawn import DrawnTrees
-from bayescontrol.trees.history import KEPT
+from bayescontrol.trees.history import COMPARED
 
 #: The cycles that are compared, and modes from the posterior whose policies they are compared with.
-CYCLES, REFERENCES = KEPT, 5
+CYCLES, REFERENCES = COMPARED, 5
 #: The models that are drawn to find one for the remedy, with this part of the evidence, and the
 #: largest loss of their predictions in nats: chosen on worlds that are not in the experiment.
 CANDIDATES, EVIDENCE, LOSS = 10, 0.3, 1e-2
