@@ -387,8 +387,8 @@ def _self_confirming_figure(settings: Settings, columns: Columns) -> Figure:
 
 experiment: Final = Experiment(
     "universal", "one agent for seven worlds with hidden state: the rule over context trees",
-    Settings, quick=Settings(runs=5, slow_runs=1, most_cycles=5_000),
-    full=Settings(runs=60, slow_runs=20, most_cycles=500_000), run=run,
+    Settings, quick=Settings(runs=5, slow_runs=1, most_cycles=2_500),
+    full=Settings(runs=40, slow_runs=8, most_cycles=200_000), run=run,
     score=claims.Scored(_claims, _world_table, _agent_table),
     figures=Figures(_learning_figure, _self_confirming_figure),
     full_only=(*(claim_name(world) for world in REQUIRED if world != "1d-maze"), "remedy"),
