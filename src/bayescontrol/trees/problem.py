@@ -150,8 +150,8 @@ class ContextTrees:
         """Return the control rule over trees, with the exploration and the remedy of the problem.
 
         A draw takes much longer than a step, because it plans; by default each mode acts for
-        three steps. `exploration` and `remedy` replace those of the problem: with `exploration=None` it
-        is the pure rule. The draws have no other `temperature` than 1.
+        three steps. `exploration` and `remedy` replace those of the problem: with
+        `exploration=None` it is the pure rule. The draws have no other `temperature` than 1.
         """
         return ExploringRule(
             with_temperature(self.belief(), temperature), self.alphabet.actions, schedule=schedule,
