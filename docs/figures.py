@@ -60,7 +60,7 @@ CHARTS: Final[Mapping[str, tuple[str, dict[str, Any], str]]] = {
     "bandit-regret": ("bandit", {"runs": 100}, "regret"),
     "changing": ("changing", {"runs": 60, "linear_runs": 12, "motor_runs": 1}, "regret"),
     "changing-linear": ("changing", {"runs": 60, "linear_runs": 12, "motor_runs": 1}, "linear"),
-    "universal": ("universal", {"runs": 4, "slow_runs": 1, "most_cycles": 5_000}, "learning"),
+    "universal": ("universal", {"runs": 4, "slow_runs": 1, "most_cycles": 2_500}, "learning"),
     "maze-map": ("maze", {"runs": 2}, "setup"),
     "maze-learning": ("maze", {"runs": 2}, "learning"),
     "policy-diagram": ("policy-diagram", {"runs": 100}, "diagram"),
