@@ -28,7 +28,9 @@ from bayescontrol.errors import InvalidTable, MissingCapability, QuadratureFaile
 from bayescontrol.finite.chain import GrowingChain
 from bayescontrol.lqr import LinearQuadratic
 from bayescontrol.mdp import DirichletMDP, GibbsMDP
+from bayescontrol.pomdp import POMDPModes
 from bayescontrol.protocols import Choosing
+from bayescontrol.trees import ContextTrees
 
 #: Beliefs without exact probabilities.
 INEXACT = {"categorical", "logit-normal", "linear, shared"}
@@ -343,7 +345,7 @@ def test_exact_probabilities_may_be_missing() -> None:
 
 
 def test_every_stored_kind_of_bandit_can_choose_and_others_lack_the_capability() -> None:
-    others = (GrowingChain, GibbsMDP, DirichletMDP, LinearQuadratic)
+    others = (GrowingChain, GibbsMDP, DirichletMDP, LinearQuadratic, POMDPModes, ContextTrees)
     for name, problem in PROBLEMS.items():
         base = problem.problem if isinstance(problem, Changing) else problem
         assert has(problem.agent().belief, Choosing) != isinstance(base, others), name
