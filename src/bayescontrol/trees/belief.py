@@ -218,6 +218,8 @@ class ContextTreeBelief(Saved):
         """Return the share of drawn trees that predict as well, but would act otherwise.
 
         See `trees.unresolved`. By default the trees are drawn from the prior.
+        A small share does not show that the agent is not stuck: after some hundred steps, hardly
+        any trees from the prior predict as well as the belief.
         """
         as_integer("draws", draws, 1)
         require_between("evidence", evidence, 0.0, 1.0)
