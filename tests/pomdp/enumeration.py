@@ -51,7 +51,6 @@ def best_of_horizon(pomdp: POMDP, b: FloatArray, steps: int) -> float:
     for a, name in enumerate(pomdp.actions):
         later = 0.0
         for signal, p in pomdp.signal_probabilities(b, name).items():
-            o = signal if pomdp.rewards_observed else (0.0, signal)
-            later += p * best_of_horizon(pomdp, pomdp.condition(b, name, o)[0], steps - 1)
+            later += p * best_of_horizon(pomdp, pomdp.condition(b, name, signal)[0], steps - 1)
         values.append(float(b @ pomdp.reward[:, a]) + (pomdp.discount or 1.0) * later)
     return max(values)

@@ -1,7 +1,6 @@
 """Bounds on the best value, and the policies that come with them."""
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -9,7 +8,7 @@ import pytest
 from tests.pomdp.enumeration import best_of_horizon, random_pomdp
 
 from bayescontrol import Stream
-from bayescontrol.errors import InvalidTable, MissingCapability, NotConverged
+from bayescontrol.errors import BadSituation, InvalidTable, MissingCapability, NotConverged
 from bayescontrol.mdp import MDP, policy_iteration
 from bayescontrol.pomdp import (
     POMDP,
@@ -42,12 +41,6 @@ def test_published_values_are_within_the_bounds(name: str) -> None:
     assert low <= informed <= upper + 1e-9
     if name != "hallway":
         assert lower >= low
-
-
-def test_the_best_value_of_the_tiger_is_known_to_five_digits() -> None:
-    """19.3714 in exact value iteration; the lower bound comes within a thousandth."""
-    pomdp = PUBLISHED["tiger"][0]
-    assert 19.3710 < point_based(pomdp).value(pomdp.start) < 19.3715
 
 
 @pytest.mark.parametrize("rewards_observed", [True, False])
@@ -93,14 +86,10 @@ def test_an_interrupted_upper_bound_is_still_above_the_converged_one() -> None:
             assert (rough.vectors <= exact.vectors + rough.error + 1e-12).all()
 
 
-def as_mdp(pomdp: POMDP) -> MDP:
-    return MDP(pomdp.transition, pomdp.reward)
-
-
 def test_the_gain_of_qmdp_is_that_of_the_observed_problem() -> None:
     for seed in range(6):
         pomdp = random_pomdp(seed, (4, 2, 2))
-        plan, policy = policy_iteration(as_mdp(pomdp)), qmdp(pomdp)
+        plan, policy = policy_iteration(MDP(pomdp.transition, pomdp.reward)), qmdp(pomdp)
         assert policy.gain is not None
         assert plan.lower - 1e-12 <= policy.gain <= plan.upper + 1e-7
 
@@ -156,12 +145,6 @@ def test_point_based_value_iteration_needs_a_discount() -> None:
         point_based(tiger(None))
 
 
-@pytest.mark.parametrize("planner", [qmdp, fast_informed_bound, point_based])
-def test_planning_is_deterministic(planner: Callable[[POMDP], AlphaVectors]) -> None:
-    pomdp = random_pomdp(4, discount=0.8)
-    assert planner(pomdp).vectors.tobytes() == planner(pomdp).vectors.tobytes()
-
-
 def test_best_actions_up_to_rounding_are_equally_probable() -> None:
     pomdp = tiger()
     vectors = [[1.0, 0.0], [0.0, 0.1 + 0.2], [0.0, 0.3], [0.0, 0.0]]
@@ -174,15 +157,46 @@ def test_best_actions_up_to_rounding_are_equally_probable() -> None:
     assert abs(lefts - 500) < 5 * math.sqrt(250)  # false alarm 6e-7
 
 
+@pytest.mark.parametrize("unit", [1e-11, 1e11])
+@pytest.mark.parametrize("planner", [qmdp, point_based])
+def test_a_policy_does_not_depend_on_the_unit_of_the_rewards(planner: Any, unit: float) -> None:
+    for b in ([0.5, 0.5], [0.03, 0.97]):
+        first, second = (
+            planner(POMDP.of(tiger().settings() | {"reward": tiger().rewards * scale}))
+            for scale in (1.0, unit)
+        )
+        assert first.action_probabilities(b) == second.action_probabilities(b)
+        assert len(first.action_probabilities(b)) == 1
+
+
+@pytest.mark.parametrize(
+    "b", [[1.0, 0.0, 0.0], [math.nan, 1.0], 1.0, [5.0, 5.0], [2.0, -1.0], [math.inf, 0.0]]
+)
+def test_a_policy_refuses_what_is_no_distribution_of_its_states(b: Any) -> None:
+    policy = qmdp(tiger())
+    for call in (policy.value, policy.action_probabilities, lambda b: policy.act(b, Stream(0))):
+        with pytest.raises(BadSituation, match="expected 2 probabilities of states"):
+            call(b)
+
+
+@pytest.mark.parametrize("planner", [qmdp, fast_informed_bound, point_based])
+@pytest.mark.parametrize(("name", "value"), [("tolerance", -1.0), ("tolerance", math.nan),
+                                             ("limit", 0)])  # fmt: skip
+def test_invalid_settings_of_planners_are_refused(planner: Any, name: str, value: float) -> None:
+    with pytest.raises(ValueError, match=f"{name}={value}"):
+        planner(tiger(), **{name: value})
+
+
 @pytest.mark.parametrize(
     ("vectors", "actions", "complaint"),
     [
         ([[1.0]], [0], r"vectors has shape \(1, 1\): expected \(k, 2\)"),
         (np.zeros((0, 2)), [], r"vectors has shape \(0, 2\)"),
         ([[1.0, math.nan]], [0], "vectors has a number that is not finite"),
-        ([[1.0, 0.0]], [0, 1], "expected 1 action indices"),
-        ([[1.0, 0.0]], [0.5], "expected 1 action indices"),
-        ([[1.0, 0.0]], [3], "expected indices 0 … 2"),
+        ([[1.0, 0.0]], [0, 1], "expected 1 indices of 0 … 2"),
+        ([[1.0, 0.0]], [0.5], "expected 1 indices of 0 … 2"),
+        ([[1.0, 0.0]], [3], "expected 1 indices of 0 … 2"),
+        ([[1.0, 0.0]], [[0], [1, 2]], "actions: expected an array of numbers"),
     ],
 )
 def test_invalid_vectors_are_refused(vectors: Any, actions: Any, complaint: str) -> None:

@@ -8,9 +8,9 @@ import pytest
 from tests.chance import chi_square
 from tests.pomdp.enumeration import of_paths, random_pomdp
 
-from bayescontrol import MISSING, Record, Stream, interact
+from bayescontrol import MISSING, Stream
 from bayescontrol.errors import BadEvidence, BadSituation, InvalidTable, UnknownAction, UnknownState
-from bayescontrol.pomdp import POMDP, Percept, tiger
+from bayescontrol.pomdp import POMDP, Percept
 
 TABLES: dict[str, Any] = {
     "states": ["broken", "works"], "actions": ["run", "repair"], "observations": ["loud", "quiet"],
@@ -61,12 +61,9 @@ def test_probabilities_of_signals_sum_to_one_and_equal_the_likelihoods(
 
 def test_a_lost_or_impossible_observation_leaves_the_prediction() -> None:
     pomdp = POMDP(**TABLES, start="works")
-    expected = [0.1, 0.9]
-    machine = POMDP(**(TABLES | {"transition": [[[1, 0], [0, 1]], [expected, [0, 1]]]}),
-                    start="works")  # fmt: skip
     for o, p in ((MISSING, 1.0), ((0.25, "loud"), 0.0)):
-        b, found = machine.condition(machine.start, "run", o)
-        assert (b.tolist(), found) == (expected, p)
+        b, found = pomdp.condition(pomdp.start, "run", o)
+        assert (b.tolist(), found) == ([0.1, 0.9], p)
     assert pomdp.start.tolist() == [0.0, 1.0]
 
 
@@ -103,13 +100,6 @@ def test_the_first_state_is_drawn_from_the_start() -> None:
         assert world.state is None
         ones += world.respond("run", rng).reward == 0.0
     assert abs(ones - 1_000) < 5 * math.sqrt(800)
-
-
-def test_a_record_has_the_rewards_and_the_observations() -> None:
-    pomdp = tiger()
-    record = interact(pomdp.agent(), pomdp.environment(), 20, seed=0)
-    assert isinstance(record, Record)
-    assert record.observations.dtype.names == ("reward", "observation")
 
 
 CHANGES: list[tuple[dict[str, Any], str]] = [
@@ -170,8 +160,11 @@ def test_a_malformed_observation_is_refused(o: Any, complaint: str) -> None:
 
 def test_an_unknown_action_and_a_distribution_of_other_states_are_refused() -> None:
     pomdp = POMDP(**TABLES)
-    with pytest.raises(BadSituation, match=r"b has shape \(3,\): expected a probability for each"):
-        pomdp.condition(np.ones(3) / 3, "run", (0.0, "loud"))
+    for b in (np.ones(3) / 3, [1.0, 1.0], [1.5, -0.5], [math.nan, 1.0], 1.0):
+        with pytest.raises(BadSituation, match="expected 2 probabilities of states, which sum to"):
+            pomdp.condition(b, "run", (0.0, "loud"))
+        with pytest.raises(BadSituation, match="expected 2 probabilities of states, which sum to"):
+            pomdp.signal_probabilities(b, "run")
     with pytest.raises(UnknownAction, match="no action 'wait'"):
         pomdp.condition(pomdp.start, "wait", (0.0, "loud"))
     with pytest.raises(UnknownAction, match="no action 'wait'"):

@@ -1,12 +1,10 @@
 """Classes of POMDPs as operation modes, with the finite rule on top."""
 
 import math
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from tests.durable.problems import digest
 from tests.pomdp.enumeration import of_paths, random_pomdp
 
 from bayescontrol import MISSING, Stream, interact
@@ -25,9 +23,9 @@ from bayescontrol.pomdp import (
     AlphaVectors,
     Percept,
     POMDPModes,
-    fast_informed_bound,
     point_based,
     qmdp,
+    shuttle,
     state_belief,
     tiger,
 )
@@ -86,25 +84,6 @@ def test_the_evidence_of_problems_with_other_states_equals_enumeration(
     assert math.isclose(agent.belief.code_length(), -math.log2(evidence.mean()), rel_tol=1e-11)
 
 
-def test_beliefs_of_equal_problems_do_not_depend_on_their_policies() -> None:
-    """The same problems with four kinds of policies; the states are equal bit for bit."""
-    policies: list[Any] = ["qmdp", fast_informed_bound, "point_based", lambda _pomdp: Coward()]
-    agents = [ears(0.85, 0.7, 0.55, policy=policy).agent() for policy in policies]
-    rng, world = Stream(1), tiger().environment()
-    for t in range(60):
-        a = tiger().actions[rng.integers(3)]
-        o = MISSING if t % 7 == 3 else world.respond(a, rng)
-        for agent in agents:
-            agent.act(Stream(t))
-            agent.observe(a, o)
-    first, *others = [agent.belief for agent in agents]
-    for other in others:
-        assert other.posterior().tobytes() == first.posterior().tobytes()
-        for m in range(3):
-            name = f"state/{m}"
-            assert other.save()[name].tobytes() == first.save()[name].tobytes()
-
-
 def test_a_lost_observation_is_no_evidence_but_moves_the_states() -> None:
     agent = ears(0.85, 0.6).agent()
     agent.observe("listen", LISTENED)
@@ -136,6 +115,8 @@ def test_an_agent_learns_which_problem_is_true_and_earns_as_much_as_one_that_kno
     rewards = record.observations["reward"][1_000:]
     assert abs(rewards.mean() - 1.08) < 5 * rewards.std() / math.sqrt(rewards.size)
     assert modes.environment(0, start="tiger left").state == "tiger left"
+    with pytest.raises(UnknownMode):
+        modes.environment("loud")
 
 
 def test_a_reward_that_no_problem_pays_is_impossible_and_changes_nothing() -> None:
@@ -167,39 +148,14 @@ def test_a_restarted_alarm_watches_the_observations_of_a_pomdp() -> None:
     assert not agent.fallen_back
 
 
-def test_saved_agents_continue_bit_for_bit() -> None:
-    modes = ears(0.85, 0.6)
-    agent, world = modes.agent(), modes.environment(0)
-    interact(agent, world, 30, seed=1)
-    twins = [modes.agent(), agent.copy()]
-    twins[0].load(agent.save())
-    for twin in twins:
-        twin.observe("listen", LISTENED)
-    agent.observe("listen", LISTENED)
-    for twin in twins:
-        assert all(v.tobytes() == agent.save()[name].tobytes() for name, v in twin.save().items())
-
-
-@pytest.mark.parametrize("policy", ["qmdp", "point_based"])
-def test_a_reopened_agent_has_the_same_belief_bit_for_bit(tmp_path: Path, policy: str) -> None:
-    url = f"sqlite:///{tmp_path}/agents.db"
-    modes = ears(0.85, 0.6, policy=policy, names=["sharp", "deaf"], prior=[0.4, 0.6])
-    world, rng = modes.environment(0), Stream(3)
-    with open_agent(url, "keeper", modes, seed=1) as agent:
-        for _ in range(25):
-            d = agent.act()
-            agent.observe(d, world.respond(d.action, rng))
-        before = digest(agent), agent.posterior()
-        settings = agent.model.settings
-    for problem in (None, modes):
-        with open_agent(url, "keeper", problem) as agent:
-            assert (digest(agent), agent.posterior()) == before
-    vectors = [
+def test_planners_that_depend_on_rounding_are_stored_as_vectors() -> None:
+    for policy in ("qmdp", qmdp):
+        assert ears(0.85, policy=policy).settings()["policy"] == "qmdp"
+    modes = ears(0.85, 0.6, policy="point_based")
+    stored = modes.settings()["policy"]
+    assert stored == [
         {"vectors": p.vectors.tolist(), "actions": p.actions.tolist()} for p in modes.policies
     ]
-    assert settings["policy"] == ("qmdp" if policy == "qmdp" else vectors)
-    assert ears(0.85, policy=qmdp).settings()["policy"] == "qmdp"
-    assert before[1].keys() == {"sharp", "deaf"}
 
 
 def test_a_policy_that_is_code_needs_a_named_model() -> None:
@@ -222,6 +178,8 @@ def test_the_belief_about_the_state_is_averaged_over_the_problems() -> None:
     np.testing.assert_allclose(record["state_belief"][0], expected, rtol=1e-14)
 
 
+#: The tiger with its actions in another order.
+TURNED = POMDP.of(tiger().settings() | {"actions": ["open right", "listen", "open left"]})
 REFUSED: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"pomdps": []}, InvalidTable, "expected a list of one or more POMDPs"),
     ({"pomdps": tiger()}, InvalidTable, "expected a list of one or more POMDPs"),
@@ -229,12 +187,18 @@ REFUSED: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"pomdps": [tiger(), tiger(rewards_observed=False)]}, InvalidTable, "POMDP 1 has rewards_obs"),
     ({"pomdps": [tiger(), random_pomdp(0)]}, InvalidTable, "POMDP 1 has actions"),
     ({"policy": "best"}, InvalidTable, "policy='best': expected one of qmdp, fast_informed"),
-    ({"policy": [Coward(), Coward()]}, InvalidTable, "or a list of 1 policy"),
+    ({"policy": [Coward(), Coward()]}, InvalidTable, "a list with a policy for each of 1 POMDP"),
     ({"policy": 3}, InvalidTable, "policy=3: expected a planner"),
     ({"policy": Coward}, MissingCapability, "the policy is the class Coward"),
     ({"policy": [object()]}, MissingCapability, "has no method act: it needs act"),
     ({"policy": [{"vectors": [[1, 2]]}]}, InvalidTable, "policy has vectors: expected vectors and"),
     ({"policy": [{"vectors": [[1]], "actions": [0]}]}, InvalidTable, r"expected \(k, 2\)"),
+    (
+        {"policy": [qmdp(shuttle())]},
+        InvalidTable,
+        "POMDP 0 is for the states .'docked, next'",
+    ),
+    ({"policy": [qmdp(TURNED)]}, InvalidTable, "for the actions .'open right', 'listen'"),
     ({"names": ["a", "b"]}, InvalidTable, "2 names for 1 modes"),
 ]
 
@@ -245,11 +209,6 @@ def test_an_invalid_class_is_refused(
 ) -> None:
     with pytest.raises(error, match=complaint):
         POMDPModes(**({"pomdps": [tiger()]} | change))
-
-
-def test_an_unknown_mode_has_no_environment() -> None:
-    with pytest.raises(UnknownMode):
-        ears(0.85).environment("loud")
 
 
 def test_one_problem_is_an_agent_that_knows_it() -> None:

@@ -24,51 +24,27 @@ def row(numbers: Any) -> str:
     return " ".join(f"{x:.17g}" for x in np.ravel(numbers))
 
 
-def single_entries(pomdp: POMDP) -> str:
-    """T, O and R number by number."""
-    lines = []
+def entries(pomdp: POMDP, form: str) -> str:
+    """T, O and R as matrices, row by row, or number by number."""
+    rewards = pomdp.rewards.reshape(pomdp.rewards.shape + (1,) * (4 - pomdp.rewards.ndim))
     X, A, Z = len(pomdp.states), len(pomdp.actions), len(pomdp.observations)
-    for a, x, y in np.ndindex(A, X, X):
-        lines.append(f"T: {a} : {x} : {y} {pomdp.transition[x, a, y]:.17g}")
-        for z in range(Z):
-            if not x:
-                lines.append(f"O:{a}:{y}:{z} {pomdp.observation[a, y, z]:.17g}")
-            r = np.ravel(pomdp.rewards[(x, a, y, z)[: pomdp.rewards.ndim]])[0]
-            lines.append(f"R: {a} : {x} : {y} : {z} {r:.17g}")
-    return "\n".join(lines)
-
-
-def rows(pomdp: POMDP) -> str:
-    """T, O and R row by row, with numbers in the next line."""
-    shape = (len(pomdp.states), len(pomdp.actions), len(pomdp.states), len(pomdp.observations))
-    rewards = pomdp.rewards.reshape(pomdp.rewards.shape + (1,) * (4 - pomdp.rewards.ndim))
-    R = np.broadcast_to(rewards, shape)
+    T, R = pomdp.transition.swapaxes(0, 1), np.broadcast_to(rewards, (X, A, X, Z)).swapaxes(0, 1)
+    axes = {"matrices": 2, "rows": 1, "numbers": 0}[form]
     lines = []
-    for a, x in np.ndindex(shape[1], shape[0]):
-        lines.append(f"T: {a} : {x}\n{row(pomdp.transition[x, a])}")
-        lines.append(f"O: {a} : {x} {row(pomdp.observation[a, x])}")
-        lines += [f"R: {a} : {x} : {y} {row(R[x, a, y])}" for y in range(shape[0])]
+    for name, table in (("T", T), ("O", pomdp.observation), ("R", R)):
+        lines += [
+            f"{name}: {' : '.join(map(str, places))}\n{row(table[places])}"
+            for places in np.ndindex(table.shape[: table.ndim - axes])
+        ]
     return "\n".join(lines)
 
 
-def matrices(pomdp: POMDP) -> str:
-    """T, O and R as matrices."""
-    shape = (len(pomdp.states), len(pomdp.actions), len(pomdp.states), len(pomdp.observations))
-    rewards = pomdp.rewards.reshape(pomdp.rewards.shape + (1,) * (4 - pomdp.rewards.ndim))
-    R = np.broadcast_to(rewards, shape)
-    lines = []
-    for a in range(shape[1]):
-        lines.append(f"T: {a}\n{row(pomdp.transition[:, a])}\nO: {a}\n{row(pomdp.observation[a])}")
-        lines += [f"R: {a} : {x}\n{row(R[x, a])}" for x in range(shape[0])]
-    return "\n".join(lines)
-
-
-@pytest.mark.parametrize("form", [single_entries, rows, matrices])
+@pytest.mark.parametrize("form", ["matrices", "rows", "numbers"])
 @pytest.mark.parametrize("seed", range(3))
-def test_all_forms_of_entries_give_the_tables_of_the_arrays(form: Any, seed: int) -> None:
+def test_all_forms_of_entries_give_the_tables_of_the_arrays(form: str, seed: int) -> None:
     pomdp = random_pomdp(seed, (3, 2, 3), discount=0.9)
     text = "discount: 0.9\nvalues: reward\nstates: 3\nactions: 2\nobservations: 3\nstart: {}\n{}"
-    found = read_pomdp(text.format(row(pomdp.start), form(pomdp)))
+    found = read_pomdp(text.format(row(pomdp.start), entries(pomdp, form)))
     for table in ("transition", "observation", "joint", "reward", "start"):
         np.testing.assert_allclose(getattr(found, table), getattr(pomdp, table), atol=1e-15)
     assert found.signals == pomdp.signals
@@ -192,6 +168,17 @@ ERRORS = [
 def test_an_invalid_text_is_refused_with_its_line(text: str, complaint: str) -> None:
     with pytest.raises(InvalidTable, match=complaint):
         read_pomdp(text + "\n")
+
+
+def test_a_file_that_is_not_in_utf_8_is_refused_and_a_byte_order_mark_is_not(
+    tmp_path: Path,
+) -> None:
+    file, text = tmp_path / "world.POMDP", HEAD + TABLES
+    file.write_bytes(b"\xef\xbb\xbf" + text.encode())
+    assert read_pomdp(file).states == ("home", "away")
+    file.write_bytes(b"# caf\xe9\n" + text.encode())
+    with pytest.raises(InvalidTable, match=r"world.POMDP is not a text in UTF-8"):
+        read_pomdp(file)
 
 
 def test_a_missing_file_is_reported_as_such(tmp_path: Path) -> None:

@@ -7,13 +7,18 @@ the observation was lost; then p = 1. The sums are in a fixed order, so the same
 same bits.
 """
 
+import numpy as np
+
 from bayescontrol._arrays import FloatArray
 from bayescontrol.kernels._jit import leaf
+
+#: Allowed deviation of Σ b from 1.
+TOLERANCE = 1e-6
 
 
 @leaf
 def condition(b: FloatArray, M: FloatArray, out: FloatArray) -> float:
-    """b'(y) into `out`; return p. If p is 0, `out` is 0 too.
+    """b'(y) into `out`; return p. If p is 0, `out` is 0 too. If b is no distribution, p is NaN.
 
     >>> import numpy as np
     >>> out = np.empty(2)
@@ -23,10 +28,14 @@ def condition(b: FloatArray, M: FloatArray, out: FloatArray) -> float:
     """
     for y in range(out.size):
         out[y] = 0.0
+    total = 0.0
     for x in range(b.size):
+        total += b[x] if b[x] >= 0.0 else np.nan
         if b[x] > 0.0:
             for y in range(out.size):
                 out[y] += b[x] * M[x, y]
+    if not abs(total - 1.0) <= TOLERANCE:
+        return np.nan
     p = 0.0
     for y in range(out.size):
         p += out[y]

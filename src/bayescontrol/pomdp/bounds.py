@@ -22,14 +22,23 @@ so the bounds hold wherever the iteration stops. They include the rounding error
 products is off by at most n roundings of its largest term.
 """
 
+import math
 from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from bayescontrol._arrays import ArrayLike, FloatArray, IntArray, as_integer, as_numbers
-from bayescontrol.errors import InvalidTable, MissingCapability, NotConverged
+from bayescontrol import kernels
+from bayescontrol._arrays import (
+    ArrayLike,
+    FloatArray,
+    IntArray,
+    as_integer,
+    as_numbers,
+    require_between,
+)
+from bayescontrol.errors import BadSituation, InvalidTable, MissingCapability, NotConverged
 from bayescontrol.seeding import StreamLike, require_stream
 
 if TYPE_CHECKING:
@@ -37,7 +46,7 @@ if TYPE_CHECKING:
 
 #: The distance of 1 to the next larger double.
 EPSILON: Final = 2.0**-52
-#: Values that differ by less than this share of their range count as equal.
+#: Values that differ by less than this share of their range, or by rounding, count as equal.
 SLACK: Final = 1e-9
 #: Distributions of hidden states with a smaller distance Σ |b - b'| count as one point.
 SAME_POINT: Final = 1e-3
@@ -72,40 +81,50 @@ class AlphaVectors:
         gain: float | None = None,
     ) -> None:
         self.vectors = as_numbers(vectors, "vectors", InvalidTable)
-        self.actions: IntArray = np.array(actions)
+        indices = as_numbers(actions, "actions", InvalidTable)
         X, A = len(pomdp.states), len(pomdp.actions)
         if self.vectors.ndim != 2 or self.vectors.shape[1] != X or not len(self.vectors):
             raise InvalidTable(f"vectors has shape {self.vectors.shape}: expected (k, {X})")
         if not np.isfinite(self.vectors).all():
             raise InvalidTable("vectors has a number that is not finite")
-        if self.actions.shape != (len(self.vectors),) or self.actions.dtype.kind not in "iu":
+        if indices.shape != (len(self.vectors),) or not np.isin(indices, np.arange(A)).all():
             raise InvalidTable(
-                f"actions={self.actions.tolist()}: expected {len(self.vectors)} action indices"
+                f"actions={indices.tolist()}: expected {len(self.vectors)} indices of 0 … {A - 1}"
             )
-        if self.actions.min() < 0 or self.actions.max() >= A:
-            raise InvalidTable(f"actions={self.actions.tolist()}: expected indices 0 … {A - 1}")
-        self.names, self.bound, self.error, self.gain = pomdp.actions, bound, error, gain
+        self.actions: IntArray = indices.astype(np.int64)
+        self.states, self.names = pomdp.states, pomdp.actions
+        self.bound, self.error, self.gain = bound, error, gain
 
     @cached_property
     def _slack(self) -> float:
-        return SLACK * (1.0 + float(np.ptp(self.vectors)))
+        rounding = 2 * self.vectors.shape[1] * EPSILON * np.abs(self.vectors).max()
+        return float(SLACK * np.ptp(self.vectors) + rounding)
 
     def value(self, b: ArrayLike) -> float:
         """Return V(b) = max_k Σ_x b(x) α_k(x)."""
-        return float((self.vectors @ np.asarray(b, np.float64)).max())
+        return float(self._values(b).max())
 
-    def best_actions(self, b: FloatArray) -> IntArray:
+    def _values(self, b: ArrayLike) -> FloatArray:
+        """Return Σ_x b(x) α_k(x) of every vector k."""
+        point, X = np.asarray(b, np.float64), self.vectors.shape[1]
+        is_distribution = point.shape == (X,) and (point >= 0.0).all()
+        if not (is_distribution and abs(point.sum() - 1.0) <= kernels.pomdp.TOLERANCE):
+            raise BadSituation(f"b={b!r}: expected {X} probabilities of states")
+        values: FloatArray = self.vectors @ point
+        return values
+
+    def best_actions(self, b: ArrayLike) -> IntArray:
         """Return the indices of the actions that are best at b."""
-        values = self.vectors @ b
+        values = self._values(b)
         return np.unique(self.actions[values >= values.max() - self._slack])
 
-    def act(self, b: FloatArray, rng: StreamLike) -> Any:
+    def act(self, b: ArrayLike, rng: StreamLike) -> Any:
         """Return one of the best actions at b."""
         best = self.best_actions(b)
         i = 0 if len(best) == 1 else require_stream(rng).integers(len(best))
         return self.names[best[i]]
 
-    def action_probabilities(self, b: FloatArray) -> dict[Any, float]:
+    def action_probabilities(self, b: ArrayLike) -> dict[Any, float]:
         """P(a | b): uniform on the best actions."""
         best = self.best_actions(b)
         return {self.names[a]: 1.0 / len(best) for a in best}
@@ -137,12 +156,7 @@ def qmdp(pomdp: "POMDP", *, tolerance: float = 1e-9, limit: int = 100_000) -> Al
     (AlphaVectors(upper bound, 3 vectors), 189.0)
     """
     P = pomdp.transition.swapaxes(0, 1)
-
-    def expected_best(alpha: FloatArray) -> FloatArray:
-        best: FloatArray = P @ alpha.max(0)
-        return best
-
-    return _upper_bound(pomdp, expected_best, tolerance, limit)
+    return _upper_bound(pomdp, lambda alpha: P @ alpha.max(0), tolerance, limit)
 
 
 def fast_informed_bound(
@@ -159,12 +173,9 @@ def fast_informed_bound(
     """
     A, S, X, _ = pomdp.joint.shape
     M = pomdp.joint.reshape(-1, X)
-
-    def expected_best(alpha: FloatArray) -> FloatArray:
-        best: FloatArray = (M @ alpha.T).max(1).reshape(A, S, X).sum(1)
-        return best
-
-    return _upper_bound(pomdp, expected_best, tolerance, limit)
+    return _upper_bound(
+        pomdp, lambda alpha: (M @ alpha.T).max(1).reshape(A, S, X).sum(1), tolerance, limit
+    )
 
 
 def _upper_bound(
@@ -175,6 +186,7 @@ def _upper_bound(
     gamma = 1.0 if discount is None else discount
     weight = 1.0 if discount is None else discount / (1.0 - discount)  # of max(Hα - α)
     alpha, most = np.zeros(r.shape), max(float(np.ptp(r)), 1e-300) * max(weight, 1.0)
+    require_between("tolerance", tolerance, 0.0, math.inf)
     for _ in range(as_integer("limit", limit, 1)):
         new = r + gamma * expected_best(alpha)
         rise = new - alpha
@@ -232,14 +244,15 @@ def point_based(
             f"{pomdp!r}: point-based value iteration needs a discount below 1; without one use "
             "qmdp or fast_informed_bound"
         )
-    count, most = as_integer("points", points, 1), max(float(np.ptp(pomdp.reward)), 1e-300)
+    count, final_sweeps = as_integer("points", points, 1), as_integer("limit", limit, 1)
+    least = require_between("tolerance", tolerance, 0.0, math.inf) * float(np.ptp(pomdp.reward))
     vectors, actions = _single_actions(pomdp)
     B = pomdp.start[None]
     while True:
         more = _with_successors(pomdp, B, count) if len(B) < count else B
         is_final = len(more) == len(B)
-        sweeps = as_integer("limit", limit, 1) if is_final else EARLY_SWEEPS
-        vectors, actions = _improved(pomdp, B, vectors, actions, tolerance * most, sweeps)
+        sweeps = final_sweeps if is_final else EARLY_SWEEPS
+        vectors, actions = _improved(pomdp, B, vectors, actions, least, sweeps)
         if is_final:
             vectors -= _rounding(pomdp, vectors, pomdp.discount)
             return AlphaVectors(pomdp, vectors, actions, bound="lower")

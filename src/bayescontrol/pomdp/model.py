@@ -171,7 +171,7 @@ class POMDP:
 
     # -- the filter ---------------------------------------------------------------------------
 
-    def condition(self, b: FloatArray, a: Hashable, o: Any) -> tuple[FloatArray, float]:
+    def condition(self, b: ArrayLike, a: Hashable, o: Any) -> tuple[FloatArray, float]:
         """Return b' and p = P(s | b, a) after action a and the observation o = (reward, z).
 
         If o is `MISSING` or impossible, b' is the prediction Σ_x b(x) P(y | x, a), and p is 1 or 0.
@@ -181,19 +181,19 @@ class POMDP:
         >>> pomdp.condition(pomdp.start, "listen", (-1.0, "growl left"))
         (array([0.85, 0.15]), 0.5)
         """
-        action, after = self.actions.place(a), np.empty(len(self.states))
-        b = np.ascontiguousarray(b, np.float64)
-        if b.shape != after.shape:
-            raise BadSituation(f"b has shape {b.shape}: expected a probability for each state")
+        action, p = self.actions.place(a), 0.0
         s = -1 if o is MISSING else self._signal(o)
-        p = kernels.pomdp.condition(b, self.joint[action, s], after) if s >= 0 else 0.0
+        if s >= 0:
+            after, p = _filtered(b, self.joint[action, s])
         if p == 0.0:
-            kernels.pomdp.condition(b, self._prediction[action], after)
+            after, _ = _filtered(b, self._prediction[action])
         return after, 1.0 if o is MISSING else p
 
-    def signal_probabilities(self, b: FloatArray, a: Hashable) -> dict[Any, float]:
+    def signal_probabilities(self, b: ArrayLike, a: Hashable) -> dict[Any, float]:
         """Return P(s | b, a) of every signal that is possible."""
-        p = self._evidence[self.actions.place(a)] @ b
+        action = self.actions.place(a)
+        _filtered(b, self._prediction[action])  # checks b
+        p = self._evidence[action] @ b
         return {self.signals[s]: float(p[s]) for s in np.flatnonzero(p > 0.0)}
 
     def observed_part(self, o: Any) -> Any:
@@ -275,18 +275,23 @@ def _probabilities(table: ArrayLike, name: str, *axes: tuple[str, int]) -> Float
 
     Rows are normalised, unless they sum to 1 up to rounding: stored tables stay the same.
     """
-    try:
-        p = probability_table(table, name, tuple(axis for axis, _ in axes))
-    except (TypeError, ValueError) as error:
-        if isinstance(error, InvalidTable):
-            raise
-        raise InvalidTable(f"{name}: expected an array of numbers ({error})") from None
+    numbers = as_numbers(table, name, InvalidTable)
+    p = probability_table(numbers, name, tuple(axis for axis, _ in axes))
     expected = tuple(size for _, size in axes)
     if p.shape != expected:
         sizes = ", ".join(axis for axis, _ in axes)
         raise InvalidTable(f"{name} has shape {p.shape}: expected ({sizes}) = {expected}")
     total = p.sum(-1, keepdims=True)
     return np.asarray(p / np.where(np.abs(total - 1.0) <= ROUNDING, 1.0, total), np.float64)
+
+
+def _filtered(b: ArrayLike, M: FloatArray) -> tuple[FloatArray, float]:
+    """Return b' and p of `kernels.pomdp.condition`; raise BadSituation if b is no distribution."""
+    before, after = np.ascontiguousarray(b, np.float64), np.empty(len(M))
+    p = kernels.pomdp.condition(before, M, after) if before.shape == after.shape else math.nan
+    if math.isnan(p):
+        raise BadSituation(f"b={b!r}: expected {len(M)} probabilities of states, which sum to 1")
+    return after, p
 
 
 class POMDPEnvironment:

@@ -211,10 +211,17 @@ def _policies(pomdps: Sequence[POMDP], policy: Planning) -> tuple[Any, ...]:
         ]
     else:
         raise InvalidTable(
-            f"policy={str(policy)[:80]}: expected a planner or its name, or a list of "
-            f"{counted(len(pomdps), 'policy').replace('policys', 'policies')}"
+            f"policy={str(policy)[:80]}: expected a planner or its name, or a list with a policy "
+            f"for each of {counted(len(pomdps), 'POMDP')}"
         )
-    for m, each in enumerate(found):
+    for m, (pomdp, each) in enumerate(zip(pomdps, found, strict=True)):
+        if isinstance(each, AlphaVectors):
+            for mine, planned in ((pomdp.states, each.states), (pomdp.actions, each.names)):
+                if mine != planned:
+                    raise InvalidTable(
+                        f"the policy of POMDP {m} is for the {mine.what}s {str(planned)[:80]}, but "
+                        f"the problem has {str(mine)[:80]}: plan for the problem itself"
+                    )
         for method in ("act", "action_probabilities"):
             if not hasattr(each, method):
                 raise MissingCapability(

@@ -69,7 +69,10 @@ def read_pomdp(source: str | Path, *, rewards_observed: bool = True) -> POMDP:
     """
     text = str(source)
     if isinstance(source, Path) or "\n" not in text:
-        text = Path(source).read_text(encoding="utf-8")
+        try:
+            text = Path(source).read_text(encoding="utf-8-sig")
+        except UnicodeDecodeError as error:
+            raise InvalidTable(f"{source} is not a text in UTF-8 ({error})") from None
     reader = _Reader(text)
     reader.read_statements()
     T, O, R = reader.tables()  # noqa: E741 - the names of the format
