@@ -257,23 +257,35 @@ class Unresolved(NamedTuple):
     The agent's own actions have not shown whether they are true: it may be confirming itself.
     """
 
-    #: Their share of the models that were drawn from the prior, or their prior probability.
+    #: Their prior probability; for trees, the share of the latest cycles for which there are some.
     share: float
-    #: The models as modes, the most promising first.
+    #: The models as modes, the most probable first; for trees none are listed.
     modes: tuple[Any, ...]
 
 
 class Diagnosis(Protocol[X_contra]):
-    """Find unresolved models, and draw one whose policy may show whether it is true.
+    """Find models that the agent's own actions have not told apart from the belief.
 
     A model counts if its policy differs from that of the belief by at least `distance` in total
-    variation, on average over the latest situations, and its predictions by at most `nats` a step.
+    variation, on average over the situations, and its predictions by at most `nats` a step.
+    Beliefs over context trees count the cycles for which there are such models.
     """
 
     def unresolved(
-        self, x: X_contra, rng: Stream, /, *, nats: float = ..., distance: float = ...
+        self, x: X_contra, /, *, nats: float = ..., distance: float = ...
     ) -> Unresolved: ...
+
+
+class UnresolvedModes(Diagnosis[X_contra], Protocol[X_contra]):
+    """Draw an unresolved mode, whose policy may decide about it; None if all are resolved."""
+
     def draw_unresolved(self, x: X_contra, rng: Stream, /) -> Any | None: ...
+
+
+class UnresolvedActions(Diagnosis[X_contra], Protocol[X_contra, A_contra]):
+    """Say whether actions other than a, which the agent would take, are untested here."""
+
+    def is_unresolved(self, x: X_contra, a: A_contra, /) -> bool: ...
 
 
 class Skips(Protocol[X_contra, A_contra]):

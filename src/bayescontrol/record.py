@@ -85,7 +85,7 @@ def _log_score(agent: Any, a: Any, o: Any) -> float:
 
 
 def _unresolved(agent: Any, _a: Any, _o: Any) -> float:
-    """The share of models that predict as well as the belief, but would act otherwise; (T,).
+    """The unresolved share of models, or with context trees of the latest cycles; (T,).
 
     See `agent.unresolved()`. It is measured after every tenth observation.
     """

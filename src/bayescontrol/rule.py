@@ -38,7 +38,7 @@ from bayescontrol.protocols import (
     Unresolved,
 )
 from bayescontrol.schedules import Held, Schedule, every_step, require_schedule
-from bayescontrol.seeding import SeedLike, Stream, StreamLike, as_stream, require_stream
+from bayescontrol.seeding import Stream, StreamLike, require_stream
 from bayescontrol.situations import as_advance, independent_of_feedback, lost_situation
 
 M = TypeVar("M", bound=Policy[Any, Any])
@@ -254,18 +254,18 @@ class ControlRule(Saved, Generic[M, X, A, O]):
                 ActionProbabilities, lambda m: m.action_probabilities(x).get(a, 0.0), what
             )
 
-    def unresolved(
-        self, *, nats: float = 1e-3, distance: float = 0.1, seed: SeedLike = 0
-    ) -> Unresolved:
+    def unresolved(self, *, nats: float = 1e-3, distance: float | None = None) -> Unresolved:
         """Return the models that predict as well as the belief, but would act otherwise.
 
         If their share is large, the agent may be confirming itself: its own actions do not show
         whether they are true. A model counts if its policy differs by at least `distance` in total
-        variation, and its predictions by at most `nats` a step. `seed` is for beliefs that draw
-        models; the agent does not change.
+        variation (default: 0.1, for context trees 0.2), and its predictions by at most `nats` a
+        step. With context trees, no models are listed, and the share is that of the latest cycles
+        in which some other action is untested; see `bayescontrol.trees.unresolved`.
 
-        Policies are compared in the latest situations; after a compiled loop, which does not record
-        them, only in the present one. A run with the probe "unresolved" is not compiled.
+        In a finite class, policies are compared in the latest situations; after a compiled loop,
+        which does not record them, only in the present one. A run with the probe "unresolved" is
+        not compiled.
 
         >>> from bayescontrol.finite.chain import chain
         >>> agent = chain(5).agent()
@@ -276,8 +276,10 @@ class ControlRule(Saved, Generic[M, X, A, O]):
         """
         belief: Diagnosis[X] = self._belief_with(Diagnosis)
         require_between("nats", nats, 0.0, math.inf)
+        if distance is None:
+            return belief.unresolved(self.x, nats=nats)
         require_between("distance", distance, 0.0, 1.0)
-        return belief.unresolved(self.x, as_stream(seed), nats=nats, distance=distance)
+        return belief.unresolved(self.x, nats=nats, distance=distance)
 
     def _offers(self, capability: type) -> bool:
         """Return whether the belief has a capability. The answer is cached."""

@@ -142,4 +142,4 @@ def test_a_belief_about_changing_modes_has_no_unresolved_modes() -> None:
 @pytest.mark.parametrize("bad", [{"nats": -1.0}, {"distance": 1.5}, {"distance": float("nan")}])
 def test_invalid_thresholds_are_refused(bad: dict[str, float]) -> None:
     with pytest.raises(ValueError, match=next(iter(bad))):
-        chain(3).agent().unresolved(**bad)  # type: ignore[arg-type]
+        chain(3).agent().unresolved(**bad)

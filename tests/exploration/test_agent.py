@@ -10,7 +10,7 @@ from tests.chance import chi_square
 from tests.exploration.motor import COMMANDS, motor, motor_belief
 
 from bayescontrol import BernoulliBandit, ControlRule, FiniteBelief, NaiveMixture, Stream, interact
-from bayescontrol.errors import IncompatibleState, MissingCapability, UnknownAction
+from bayescontrol.errors import IncompatibleState, InvalidTable, MissingCapability, UnknownAction
 from bayescontrol.exploration import ExploringRule, Falling, Remedy
 from bayescontrol.finite.chain import chain
 from bayescontrol.finite.tabular import random_modes
@@ -173,23 +173,28 @@ def test_a_retired_mode_does_not_act_for_the_remedy() -> None:
 
 # -- laws and state --------------------------------------------------------------------------------
 
-MAKERS: dict[str, Callable[[], ExploringRule]] = {
-    "chain": lambda: explorer(chain(4), exploration=Falling(5), remedy=AT_ONCE),
-    "random": lambda: explorer(random_modes(4, seed=2), Geometric(0.3), remedy=AT_ONCE),
-    "motor": lambda: ExploringRule(
-        motor_belief(4), COMMANDS, exploration=Falling(5), remedy=AT_ONCE
-    ),
-}
-WORLDS: dict[str, Callable[[], Any]] = {
-    "chain": lambda: chain(4).environment(0),
-    "random": lambda: random_modes(4, seed=2).environment(1),
-    "motor": lambda: motor(4),
-}
+
+def chain_explorer() -> ExploringRule:
+    return explorer(chain(4), exploration=Falling(5), remedy=AT_ONCE)
 
 
-@pytest.mark.parametrize("name", MAKERS)
-def test_the_laws_of_acting_hold(name: str) -> None:
-    make, world = MAKERS[name], WORLDS[name]
+def motor_explorer() -> ExploringRule:
+    return ExploringRule(motor_belief(4), COMMANDS, exploration=Falling(5), remedy=AT_ONCE)
+
+
+@pytest.mark.parametrize(
+    ("make", "world"),
+    [
+        (chain_explorer, lambda: chain(4).environment(0)),
+        (
+            lambda: explorer(random_modes(4, seed=2), Geometric(0.3), remedy=AT_ONCE),
+            lambda: random_modes(4, seed=2).environment(1),
+        ),
+        (motor_explorer, lambda: motor(4)),
+    ],
+    ids=["chain", "random", "motor"],
+)
+def test_the_laws_of_acting_hold(make: Callable[[], Any], world: Callable[[], Any]) -> None:
     check_acting(make, world)
     check_same_seed(make, world)
     check_probes(make, world, as_probes(["posterior", "unresolved"]))
@@ -216,13 +221,15 @@ def test_actions_of_an_explorer_are_interventions() -> None:
 
 
 def test_a_copy_and_a_loaded_agent_go_on_as_the_original_within_a_remedy() -> None:
-    agent = MAKERS["chain"]()
-    interact(agent, WORLDS["chain"](), 3, seed=0)
+    agent = chain_explorer()
+    interact(agent, chain(4).environment(0), 3, seed=0)
     rng = Stream(1)
     while not 1 < agent._left < 5:
         agent.act(rng)
-    loaded = MAKERS["chain"]()
+    loaded = chain_explorer()
+    loaded.act(Stream(7))
     loaded.load(agent.save())
+    assert loaded.probabilities == {}  # those before the load were of another history
     for other in (agent.copy(), loaded):
         assert other.unresolved().share == agent.unresolved().share
         assert [other.probability, other.followed, other._left] == [
@@ -232,7 +239,7 @@ def test_a_copy_and_a_loaded_agent_go_on_as_the_original_within_a_remedy() -> No
 
 
 def test_lost_observations_are_no_evidence_but_exploration_goes_on() -> None:
-    agent = MAKERS["motor"]()
+    agent = motor_explorer()
     before = agent.belief.posterior()
     for _ in range(10):
         agent.observe(agent.act(Stream(0)), MISSING)
@@ -262,11 +269,38 @@ class Blind:
         return 0
 
 
+class Stated(Blind):
+    """A mode whose stated probabilities are not those of its actions."""
+
+    def __init__(self, policy: dict[int, float]) -> None:
+        self.policy = policy
+
+    def action_probabilities(self, x: Any) -> dict[int, float]:
+        return self.policy
+
+
+@pytest.mark.parametrize(
+    ("policy", "complaint"),
+    [
+        ({0: 0.5}, "the sum is 0.5"),
+        ({1: 1.0}, "takes action 0, which has no probability"),
+        ({0: 0.0, 1: 1.0}, "takes action 0, which has no probability"),
+    ],
+)
+def test_an_invalid_policy_has_no_stated_probability(
+    policy: dict[int, float], complaint: str
+) -> None:
+    for exploration in (None, Falling(1e-3, power=2)):
+        agent = ExploringRule(FiniteBelief([Stated(policy)]), 2, exploration=exploration)
+        with pytest.raises(InvalidTable, match=complaint):
+            agent.act(Stream(0))
+
+
 def test_what_an_explorer_cannot_use_is_refused_with_a_reason() -> None:
     boxes = random_modes(2)
     with pytest.raises(MissingCapability, match="no action_probabilities"):
         ExploringRule(FiniteBelief([Blind(), Blind()]), 2)
-    with pytest.raises(MissingCapability, match="has no `unresolved`"):
+    with pytest.raises(MissingCapability, match="neither `draw_unresolved` nor"):
         ExploringRule(BernoulliBandit(2).agent().belief, 2, remedy=Remedy())
     with pytest.raises(MissingCapability, match="not a plain ControlRule"):
         ExploringRule.of(boxes.agent(kind=NaiveMixture), 2)
@@ -286,6 +320,8 @@ def test_an_action_that_is_not_listed_is_refused_before_the_step_counts() -> Non
     agent = ExploringRule.of(random_modes(2, actions=3, seed=3).agent(), 2)
     with pytest.raises(UnknownAction, match="no action 2"):
         agent.batch(20, Stream(0))
+    with pytest.raises(UnknownAction, match="no action 2"):
+        agent.action_probabilities()
     named = ExploringRule.of(random_modes(2).agent(), [1, 0])
     with pytest.raises(IncompatibleState, match="saved with actions"):
         named.load(ExploringRule.of(random_modes(2).agent(), 2).save())

@@ -353,6 +353,6 @@ def test_the_share_of_unresolved_modes_is_drawn_over_time_and_in_the_overview() 
     assert np.array_equal(np.asarray(line.get_ydata()), record["unresolved"])
     assert set(record["unresolved"]) == {0.0, 1.0}
     titles = [ax.get_title() for ax in record.plot().axes]
-    assert titles[0] == "Models that were not told apart"
+    assert titles[0] == "Models or cycles that are unresolved"
     with pytest.raises(MissingCapability, match="probes=\\['unresolved'\\]"):
         plot.unresolved(run_levers("ab"))

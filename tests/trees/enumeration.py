@@ -6,7 +6,7 @@ context first. Nothing here is taken from the library.
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from fractions import Fraction
 from functools import cache
 from itertools import product
@@ -98,19 +98,19 @@ def weighted(
     data: Sequence[Sample],
     widths: tuple[int, ...],
     E: int,
-    is_open: Callable[[Context], bool] = lambda _: True,
+    opened: Collection[Context] | None = None,
     context: Context = (),
 ) -> Fraction:
-    """Return Pw, by recursion over all contexts that occur; closed contexts are leaves."""
+    """Return Pw, by recursion over all contexts that occur; those not in `opened` are leaves."""
     level = len(context)
     evidence = dirichlet([k for _, k in data], E)
-    if level == len(widths) or not is_open(context):
+    if level == len(widths) or (opened is not None and context not in opened):
         return evidence
     m, product_of_children = widths[level], Fraction(1)
     for branch in range(m):
         part = [(c, k) for c, k in data if c[level] == branch]
         if part:
-            product_of_children *= weighted(part, widths, E, is_open, (*context, branch))
+            product_of_children *= weighted(part, widths, E, opened, (*context, branch))
     return stop(m) * evidence + (1 - stop(m)) * product_of_children
 
 

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.trees import enumeration
-from tests.trees.worlds import TIGER, Corridor, Tiger, learned, random_cycles, small
+from tests.trees.worlds import TIGER, Tiger, by_field, learned, random_cycles, small, tree_of
 
-from bayescontrol import MISSING, Stream
+from bayescontrol import Stream
 from bayescontrol.errors import (
     BadEvidence,
     BadSituation,
@@ -17,27 +17,27 @@ from bayescontrol.errors import (
     InvalidTable,
     UnknownAction,
 )
-from bayescontrol.testing import (
-    check_acting,
-    check_bad_evidence,
-    check_deterministic,
-    check_resume,
-    check_same_seed,
-    check_save,
-)
+from bayescontrol.testing import check_bad_evidence, check_deterministic, check_save
 from bayescontrol.trees import ContextTreeBelief, ContextTrees
-
-ONE_FIELD = ContextTrees(2, {"reward": [0.0, 1.0]}, depth=3)
+from bayescontrol.trees.belief import MOST_STEPS
 
 
 def exact_evidence(problem: ContextTrees, cycles: list[list[int]]) -> Fraction:
     """P(percepts | actions), by enumeration of the trees of every field."""
-    sizes = problem.alphabet.layout(1).size.tolist()
     total = Fraction(1)
-    for slot in range(1, len(sizes)):
-        widths = enumeration.branches(sizes, slot, problem.depth)
-        data = enumeration.samples(cycles, slot, problem.depth)
-        total *= sum(enumeration.joint(data, widths, sizes[slot]).values())
+    for _, data, widths, E in by_field(problem, cycles):
+        total *= sum(enumeration.joint(data, widths, E).values())
+    return total
+
+
+def recursive_evidence(
+    problem: ContextTrees, cycles: list[list[int]], inside: dict[int, Any] | None = None
+) -> Fraction:
+    """The same by recursion over all contexts, or those in the trees `inside` of each slot."""
+    total = Fraction(1)
+    for slot, data, widths, E in by_field(problem, cycles):
+        opened = None if inside is None else set(enumeration.internal(inside[slot]))
+        total *= enumeration.weighted(data, widths, E, opened)
     return total
 
 
@@ -79,15 +79,9 @@ def test_a_prediction_is_what_the_next_step_adds_to_the_evidence() -> None:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_expanding_nodes_at_the_second_visit_loses_nothing(seed: int) -> None:
-    """The recursion over all contexts, also those of single visits, in exact fractions."""
     problem = small(8)
     cycles = random_cycles(problem, 60, seed)
-    exact, sizes = Fraction(1), problem.alphabet.layout(1).size.tolist()
-    for slot in (1, 2):
-        widths = enumeration.branches(sizes, slot, 8)
-        data = enumeration.samples(cycles, slot, 8)
-        exact *= enumeration.weighted(data, widths, sizes[slot])
-    belief = learned(problem, cycles)
+    belief, exact = learned(problem, cycles), recursive_evidence(problem, cycles)
     assert belief.log_evidence == pytest.approx(math.log(exact), rel=1e-12)
     contexts = sum(
         len({context[:level] for context, _ in enumeration.samples(cycles, slot, 8)})
@@ -100,46 +94,29 @@ def test_expanding_nodes_at_the_second_visit_loses_nothing(seed: int) -> None:
 def test_a_repeated_history_is_expanded_to_the_full_depth() -> None:
     problem = ContextTrees(1, {"reward": [0.0, 1.0]}, depth=6)
     cycles = [[0, 1]] * 12
-    data = enumeration.samples(cycles, 1, 6)
-    widths = enumeration.branches([1, 2], 1, 6)
-    exact = enumeration.weighted(data, widths, 2)
+    exact = recursive_evidence(problem, cycles)
     assert learned(problem, cycles).log_evidence == pytest.approx(math.log(exact), rel=1e-12)
 
 
-def internal_contexts(belief: ContextTreeBelief, slot: int) -> set[tuple[int, ...]]:
-    """Return the contexts of the nodes that have children in memory."""
-    nodes, size = belief._nodes, belief.layout.size
-    found = set[tuple[int, ...]]()
-    queue: list[tuple[int, tuple[int, ...]]] = [(slot - 1, ())]
-    while queue:
-        node, context = queue.pop()
-        first = int(nodes.child[node])
-        if first:
-            found.add(context)
-            m = int(size[(slot - 1 - len(context)) % len(size)])
-            queue += [(first + k, (*context, k)) for k in range(m)]
-    return found
+def trees_in_memory(belief: ContextTreeBelief) -> dict[int, Any]:
+    """Return the tree of each slot of `small`, with the nodes that have children in memory."""
+    return {slot: tree_of(belief, belief._nodes.child, slot)[0] for slot in (1, 2)}
 
 
 @pytest.mark.parametrize("max_nodes", [2, 9, 30, 31, 32, 33, 80])
 def test_with_full_memory_the_belief_is_exact_for_the_trees_cut_there(max_nodes: int) -> None:
     problem = small(5, max_nodes=max_nodes)
     cycles = random_cycles(problem, 90, seed=1)
-    belief = problem.belief()
-    sizes, filled_at = belief.layout.size.tolist(), None
+    belief, filled_at = problem.belief(), None
     for t, (a, *percept) in enumerate(cycles):
         belief.observe(None, a, problem.alphabet.observation(percept))
         if belief.is_full and filled_at is None:
-            filled_at, shape = t, [internal_contexts(belief, slot) for slot in (1, 2)]
+            filled_at, shape = t, trees_in_memory(belief)
     assert filled_at is not None
     assert filled_at < 60
     assert belief.nodes <= max_nodes
-    assert shape == [internal_contexts(belief, slot) for slot in (1, 2)]
-    exact = Fraction(1)
-    for slot, contexts in zip((1, 2), shape, strict=True):
-        widths = enumeration.branches(sizes, slot, 5)
-        data = enumeration.samples(cycles, slot, 5)
-        exact *= enumeration.weighted(data, widths, sizes[slot], contexts.__contains__)
+    assert shape == trees_in_memory(belief)
+    exact = recursive_evidence(problem, cycles, shape)
     assert belief.log_evidence == pytest.approx(math.log(exact), rel=1e-12)
 
 
@@ -189,17 +166,19 @@ def test_a_field_with_one_symbol_adds_nothing() -> None:
     assert list(first.predictive(None, 0)) == [(0.0, 0), (1.0, 0)]
 
 
-def test_the_first_contexts_read_zeros_before_the_start() -> None:
-    padded, plain = ONE_FIELD.belief(), ONE_FIELD.belief()
-    padded.observe(None, 0, (0.0,))
-    padded.observe(None, 0, (0.0,))
-    assert plain.log_predictive(None, 1, (1.0,)) == pytest.approx(math.log(0.5))
-    data = enumeration.samples([[0, 0]], 1, 3)
-    assert data == [((0, 0, 0), 0)]
-
-
 # -- laws and state --------------------------------------------------------------------------------
 
+INVALID: list[tuple[Any, Any, Any, type[Exception], str]] = [
+    (None, 0, (0.5, 1), BadEvidence, "reward of .0.5, 1. after action 0: no symbol 0.5"),
+    (None, 0, (0.0, 7), BadEvidence, "field of .0.0, 7. after action 0: no symbol 7"),
+    (None, 0, (math.nan, 0), BadEvidence, "no symbol nan"),
+    (None, 0, ([1.0], 0), BadEvidence, r"no symbol \[1.0\]"),
+    (None, 0, (None, 0), BadEvidence, r"expected \(reward, field\)"),
+    (None, 0, (0.0,), BadEvidence, r"expected \(reward, field\)"),
+    (None, 0, 3, BadEvidence, r"observation 3 after action 0: expected \(reward, field\)"),
+    (None, 2, (0.0, 0), UnknownAction, "no action 2"),
+    ("here", 0, (0.0, 0), BadSituation, "pass None"),
+]
 HISTORY: list[tuple[Any, Any, Any]] = [
     (None, cycle[0], small(3).alphabet.observation(cycle[1:]))
     for cycle in random_cycles(small(3), 40, seed=6)
@@ -210,26 +189,15 @@ HISTORY: list[tuple[Any, Any, Any]] = [
 def test_the_laws_of_beliefs_hold(problem: ContextTrees) -> None:
     check_deterministic(problem.belief, HISTORY)
     check_save(problem.belief, HISTORY)
-    bad = [
-        (None, 0, (2.0, 0)),
-        (None, 0, (0.0, 2)),
-        (None, 0, (float("nan"), 0)),
-        (None, 0, (0.0,)),
-        (None, 0, 0.0),
-        (None, 0, (None, 0)),
-        (None, 0, ([1.0], 0)),
-        (None, 2, (0.0, 0)),
-        ("here", 0, (0.0, 0)),
-    ]
-    check_bad_evidence(problem.belief, HISTORY, bad)
+    check_bad_evidence(problem.belief, HISTORY, [step[:3] for step in INVALID])
 
 
-def test_the_laws_of_agents_hold() -> None:
-    corridor = ContextTrees(2, {"field": 1, "reward": [0.0, 1.0]}, depth=8)
-    check_acting(corridor.agent, Corridor)
-    check_same_seed(TIGER.agent, Tiger)
-    check_resume(TIGER.agent, Tiger, 300)
-    check_resume(corridor.agent, Corridor, 200, at=77)
+@pytest.mark.parametrize(("x", "a", "o", "error", "message"), INVALID)
+def test_an_invalid_step_names_the_value(
+    x: Any, a: Any, o: Any, error: type[Exception], message: str
+) -> None:
+    with pytest.raises(error, match=message):
+        small(3).belief().log_predictive(x, a, o)
 
 
 def test_a_loaded_belief_continues_with_the_trees_drawn_last() -> None:
@@ -253,20 +221,28 @@ def test_a_loaded_belief_continues_with_the_trees_drawn_last() -> None:
     ("name", "change"),
     [
         ("history", lambda v: v[:3]),
-        ("history", lambda v: v[:-30]),
+        ("history", lambda v: v[:-1]),
+        ("history", lambda v: v[:-3]),
         ("history", lambda v: np.full_like(v, 9)),
         ("child", lambda v: v + 1),
         ("child", lambda v: np.where(v > 0, v[::-1].max(), 0).astype(v.dtype)),
+        ("child", np.zeros_like),
         ("visit", lambda v: v - 10_000),
+        ("visit", lambda v: v - 1),
         ("counts", lambda v: -v),
         ("counts", lambda v: v[:, :1]),
+        ("steps", lambda v: v + 1),
         ("odds", lambda v: v * np.nan),
         ("drawn", lambda v: v[:-1]),
         ("drawn", lambda v: v + 0.5),
+        ("drawn", lambda v: np.concatenate([v[:1] + 0.5, v[1:]])),
+        ("drawn", lambda v: 0.5 * v),
+        ("full", lambda v: v + 2),
+        ("drawn", lambda v: np.array([4.0, 0.0, 1.0, 0.0, 0.0])),  # one leaf for two fields
     ],
 )
 def test_damaged_states_are_refused_and_change_nothing(name: str, change: Any) -> None:
-    problem = small(4)
+    problem = small(7)
     belief = learned(problem, random_cycles(problem, 60, seed=8))
     belief.sample(Stream(0))
     arrays = belief.save()
@@ -276,6 +252,29 @@ def test_damaged_states_are_refused_and_change_nothing(name: str, change: Any) -
         other.load(arrays)
     assert other.steps == 0
     assert other.nodes == 2
+
+
+def test_with_full_memory_a_history_that_ends_within_a_cycle_is_refused() -> None:
+    problem = small(5, max_nodes=30)
+    for steps in (20, 300):
+        belief, restored = learned(problem, random_cycles(problem, steps, seed=1)), problem.belief()
+        assert belief.is_full
+        arrays = belief.save()
+        restored.load(arrays)
+        with pytest.raises(IncompatibleState, match="the nodes are not those of context trees"):
+            restored.load(arrays | {"history": arrays["history"][:-1]})
+
+
+def test_more_steps_than_a_node_can_count_are_refused() -> None:
+    belief = small(2).belief()
+    belief.observe(None, 0, (0.0, 1))
+    belief._nodes.counts[:2] *= MOST_STEPS  # as after so many equal steps
+    belief._nodes.n[:2] = belief.steps = MOST_STEPS
+    assert belief.log_predictive(None, 0, (0.0, 1)) < 0.0
+    before = belief.save()
+    with pytest.raises(BadEvidence, match="at most 2147483647 steps"):
+        belief.observe(None, 0, (0.0, 1))
+    assert all(np.array_equal(belief.save()[name], v) for name, v in before.items())
 
 
 # -- refusals --------------------------------------------------------------------------------------
@@ -309,33 +308,3 @@ def test_invalid_settings_are_refused(setting: str) -> None:
     for value in invalid:
         with pytest.raises(InvalidTable, match=f"{setting}={value!r}"):
             ContextTrees(2, REWARD, **{setting: value})
-
-
-@pytest.mark.parametrize(
-    ("x", "a", "o", "error", "message"),
-    [
-        (None, "wait", (0.0, 1), UnknownAction, "no action 'wait'"),
-        (None, 0, (0.5, 1), BadEvidence, "reward of .0.5, 1. after action 0: no symbol 0.5"),
-        (None, 0, (0.0, 7), BadEvidence, "field of .0.0, 7. after action 0: no symbol 7"),
-        (None, 0, 3, BadEvidence, r"observation 3 after action 0: expected \(reward, field\)"),
-        ("x", 0, (0.0, 1), BadSituation, "pass None"),
-    ],
-)
-def test_an_invalid_step_names_the_value(
-    x: Any, a: Any, o: Any, error: type[Exception], message: str
-) -> None:
-    belief = small(3).belief()
-    for call in (belief.observe, belief.log_predictive):
-        with pytest.raises(error, match=message):
-            call(x, a, o)
-
-
-def test_a_missing_observation_is_refused_and_changes_nothing() -> None:
-    agent: Any = small(3).agent()
-    agent.observe(agent.act(Stream(0)), (1.0, 0))
-    before = agent.save()
-    with pytest.raises(BadEvidence, match="add a symbol for that to a field"):
-        agent.observe(0, MISSING)
-    after = agent.save()
-    assert all(np.array_equal(before[name], after[name]) for name in before)
-    assert not agent.accepts_late_feedback

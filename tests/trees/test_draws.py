@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from tests.chance import chi_square
 from tests.trees import enumeration
-from tests.trees.worlds import learned, random_cycles, small
+from tests.trees.worlds import by_field, learned, random_cycles, small, tree_of
 
 from bayescontrol import Stream
 from bayescontrol.trees import ContextTreeBelief, ContextTrees
@@ -18,35 +18,25 @@ RARE = 1e-6
 
 
 def shape_of(belief: ContextTreeBelief, trees: Any, slot: int) -> Any:
-    """Return a drawn tree as nested tuples, and its leaves by context."""
-    size, leaves = belief.layout.size, dict[tuple[int, ...], Any]()
-
-    def read(node: int, context: tuple[int, ...]) -> Any:
-        first = int(trees.child[node])
-        if not first:
-            leaves[context] = trees.p[node, : size[slot]]
-            return enumeration.LEAF
-        m = int(size[(slot - 1 - len(context)) % len(size)])
-        return tuple(read(first + k, (*context, k)) for k in range(m))
-
-    return read(slot - 1, ()), leaves
+    """Return a drawn tree as nested tuples, and the parameters of its leaves by context."""
+    shape, leaves = tree_of(belief, trees.child, slot)
+    E = belief.layout.size[slot]
+    return shape, {context: trees.p[node, :E] for context, node in leaves.items()}
 
 
-def draws(belief: ContextTreeBelief, number: int, **options: Any) -> list[Any]:
+def draws(belief: ContextTreeBelief, number: int) -> list[Any]:
     rng = Stream(5)
-    return [belief.draw(rng, **options).plan.trees for _ in range(number)]
+    return [belief.draw(rng).plan.trees for _ in range(number)]
 
 
 @pytest.mark.parametrize("steps", [1, 8, 40])
 def test_drawn_trees_have_the_posterior_of_all_trees(steps: int) -> None:
     problem = small(3)
     cycles = random_cycles(problem, steps, seed=2)
-    belief, sizes = learned(problem, cycles), [2, 2, 3]
+    belief = learned(problem, cycles)
     drawn = draws(belief, 20_000)
-    for slot in (1, 2):
-        widths = enumeration.branches(sizes, slot, 3)
-        data = enumeration.samples(cycles, slot, 3)
-        exact = enumeration.joint(data, widths, sizes[slot])
+    for slot, data, widths, E in by_field(problem, cycles):
+        exact = enumeration.joint(data, widths, E)
         total = sum(exact.values())
         counts = Counter(shape_of(belief, trees, slot)[0] for trees in drawn)
         assert counts.keys() <= exact.keys()
@@ -62,8 +52,7 @@ def test_drawn_leaves_have_their_dirichlet_posterior() -> None:
     belief = learned(problem, cycles)
     drawn = draws(belief, 20_000)
     checked = 0
-    for slot, E in ((1, 2), (2, 3)):
-        data = enumeration.samples(cycles, slot, 3)
+    for slot, data, _, E in by_field(problem, cycles):
         found: dict[Any, list[Any]] = {}
         for trees in drawn:
             shape, leaves = shape_of(belief, trees, slot)
@@ -85,40 +74,13 @@ def test_drawn_leaves_have_their_dirichlet_posterior() -> None:
     assert checked > 40
 
 
-def test_structures_can_be_drawn_from_the_prior_with_leaves_from_their_posterior() -> None:
-    problem = small(3)
-    cycles = random_cycles(problem, 40, seed=4)
-    belief, sizes = learned(problem, cycles), [2, 2, 3]
-    drawn = draws(belief, 20_000, evidence=0.0)
-    for slot, E in ((1, 2), (2, 3)):
-        widths = enumeration.branches(sizes, slot, 3)
-        read = [shape_of(belief, trees, slot) for trees in drawn]
-        counts = Counter(shape for shape, _ in read)
-        shapes = enumeration.trees(widths)
-        expected = [float(enumeration.prior(shape, widths)) * len(drawn) for shape in shapes]
-        assert chi_square(np.array([counts[shape] for shape in shapes]), np.array(expected)) > RARE
-        # Every context of at most three symbols is a leaf now and then.
-        data = enumeration.samples(cycles, slot, 3)
-        by_leaf: dict[Any, list[Any]] = {}
-        for _, leaves in read:
-            for leaf, p in leaves.items():
-                by_leaf.setdefault(leaf, []).append(p)
-        assert len(by_leaf) == sum(np.cumprod([1, *widths]))
-        for leaf, ps in by_leaf.items():
-            n = [sum(c[: len(leaf)] == leaf and k == s for c, s in data) for k in range(E)]
-            alpha = np.array(n) + 1 / E
-            mean = alpha / alpha.sum()
-            error = np.sqrt(mean * (1 - mean) / (alpha.sum() + 1) / len(ps))
-            assert (np.abs(np.mean(ps, 0) - mean) < 7 * error + 1e-9).all()
-
-
 def test_the_only_observation_of_a_context_reaches_leaves_that_are_not_in_memory() -> None:
     problem = ContextTrees(2, {"reward": [0.0, 1.0]}, depth=3)
     belief = problem.belief()
     belief.observe(None, 1, (1.0,))
     assert belief.nodes == 1
     means: dict[Any, list[Any]] = {}
-    for trees in draws(belief, 20_000, evidence=0.0):
+    for trees in draws(belief, 20_000):
         for leaf, p in shape_of(belief, trees, 1)[1].items():
             means.setdefault(leaf, []).append(p[1])
     for leaf, ps in means.items():
@@ -127,12 +89,11 @@ def test_the_only_observation_of_a_context_reaches_leaves_that_are_not_in_memory
         assert abs(np.mean(ps) - expected) < 7 * math.sqrt(0.125 / len(ps))
 
 
-@pytest.mark.parametrize("evidence", [0.0, 0.5, 1.0])
-def test_with_full_memory_no_tree_goes_beyond_the_nodes(evidence: float) -> None:
+def test_with_full_memory_no_tree_goes_beyond_the_nodes() -> None:
     problem = small(5, max_nodes=40)
     belief = learned(problem, random_cycles(problem, 200, seed=5))
     assert belief.is_full
-    for trees in draws(belief, 500, evidence=evidence):
+    for trees in draws(belief, 500):
         assert (trees.source >= 0).all()
 
 

@@ -1,8 +1,11 @@
 """Worlds with hidden state, and random histories."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+from tests.trees import enumeration
+from tests.trees.enumeration import Context, Sample, Tree
 
 from bayescontrol import Stream
 from bayescontrol.trees import ContextTreeBelief, ContextTrees
@@ -62,6 +65,31 @@ def random_cycles(problem: ContextTrees, steps: int, seed: int) -> list[list[int
             cycle[-1] = (cycles[-1][0] + cycle[1]) % int(sizes[-1])
         cycles.append(cycle)
     return cycles[1:]
+
+
+def by_field(
+    problem: ContextTrees, cycles: list[list[int]]
+) -> Iterator[tuple[int, list[Sample], tuple[int, ...], int]]:
+    """Yield slot, samples, numbers of branches by level, and number of symbols of each field."""
+    sizes, depth = problem.alphabet.layout(1).size.tolist(), problem.depth
+    for slot in range(1, len(sizes)):
+        widths = enumeration.branches(sizes, slot, depth)
+        yield slot, enumeration.samples(cycles, slot, depth), widths, sizes[slot]
+
+
+def tree_of(belief: ContextTreeBelief, child: Any, slot: int) -> tuple[Tree, dict[Context, int]]:
+    """Return the tree of a slot with these children, and the node of each leaf."""
+    size, leaves = belief.layout.size.tolist(), dict[Context, int]()
+    widths = enumeration.branches(size, slot, belief.depth)
+
+    def read(node: int, context: Context) -> Tree:
+        first = int(child[node])
+        if not first:
+            leaves[context] = node
+            return enumeration.LEAF
+        return tuple(read(first + k, (*context, k)) for k in range(widths[len(context)]))
+
+    return read(slot - 1, ()), leaves
 
 
 def learned(problem: ContextTrees, cycles: list[list[int]]) -> ContextTreeBelief:

@@ -275,13 +275,11 @@ class FiniteBelief(Tempered, Generic[M]):
         """Return query(m) of every mode, or of the object that answers for all of them."""
         return self._hypotheses.query_each(capability, query)
 
-    def unresolved(
-        self, x: Any, rng: Any = None, *, nats: float = 1e-3, distance: float = 0.1
-    ) -> Unresolved:
+    def unresolved(self, x: Any, *, nats: float = 1e-3, distance: float = 0.1) -> Unresolved:
         """Return the modes that predict as well as the belief, but would act otherwise.
 
-        See `beliefs.unresolved`. Nothing is drawn. The latest situations are those of the last
-        observations outside compiled loops, and x.
+        See `beliefs.unresolved`. The latest situations are those of the last observations outside
+        compiled loops, and x.
 
         >>> from bayescontrol import TabularModes
         >>> boxes = TabularModes(policy=[[[1, 0]], [[0, 1]]],

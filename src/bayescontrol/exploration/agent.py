@@ -1,6 +1,8 @@
 """A control rule that explores: random actions, and policies that tell models apart.
 
-    P(a_t | âo_<t, m) = (1 - ε_t) P(a_t | m, x) + ε_t / A         exact, given the mode m that acts
+    P(a_t | âo_<t, m) = (1 - ε) P(a_t | m, x) + ε / A             exact, given the mode m that acts
+    ε = ε_t                                                       or 1 - (1 - ε_t)(1 - chance) in a
+                                                                  test of the remedy with trees
 
 The posterior of the control rule converges only if the drawn modes act so that wrong ones are
 refuted (the consistency condition of the paper). An agent that never does what would refute a wrong
@@ -8,14 +10,15 @@ model confirms itself: the model stays, and so does the policy. There are two wa
 cost reward:
 
     exploration    ε_t falls with time, and does not depend on the length of the run
-    remedy         with a share of the steps, follow a model that predicts as well as the belief
-                   does, but would act otherwise (`agent.unresolved()`)
+    remedy         in a share of the steps, test what the belief does not tell apart
+                   (`agent.unresolved()`): follow a mode that predicts as well but would act
+                   otherwise, or for trees, act at random in an unresolved context
 
-The remedy is a heuristic: it follows the most promising of a few such models, which is not
-necessarily the one that is refuted fastest.
+The remedy is a heuristic. It draws such a mode from the prior, or an action at random, which is not
+necessarily what would be refuted fastest.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from types import SimpleNamespace
 from typing import Any, ClassVar, Self, TypeAlias
@@ -25,9 +28,15 @@ import numpy as np
 from bayescontrol._arrays import as_integer, require_between
 from bayescontrol._mode_queries import require
 from bayescontrol._support.names import Names
+from bayescontrol._support.priors import checked_probabilities
 from bayescontrol._support.saved import Fixed, Number, Plain, damaged, declare
 from bayescontrol.errors import InvalidTable, MissingCapability
-from bayescontrol.protocols import ActionProbabilities, Diagnosis, MixingBelief
+from bayescontrol.protocols import (
+    ActionProbabilities,
+    MixingBelief,
+    UnresolvedActions,
+    UnresolvedModes,
+)
 from bayescontrol.rule import ControlRule
 from bayescontrol.schedules import Schedule, every_step
 from bayescontrol.seeding import StreamLike, require_stream
@@ -61,18 +70,20 @@ class Falling:
 
 @dataclass(frozen=True)
 class Remedy:
-    """Follow unresolved models for at most `share` of all steps, `steps` steps each time.
+    """Test what the belief does not tell apart, in at most `share` of all steps.
 
-    When a mode is drawn, the agent looks for one with probability `chance`. So the cost of the
-    remedy until step t is at most `share` · t times the largest loss of a step.
+    In a finite class the agent looks for an unresolved mode with probability `chance` whenever it
+    draws one, and follows it for `steps` steps. With context trees it acts at random with
+    probability `chance` when some action is untested in the present context. Until step t it has
+    taken at most `share` · t actions; in a world with state, one may also cost later steps.
 
     >>> Remedy(share=0.01)
-    Remedy(share=0.01, steps=20, chance=0.2)
+    Remedy(share=0.01, steps=20, chance=0.1)
     """
 
     share: float = 0.05
     steps: int = 20
-    chance: float = 0.2
+    chance: float = 0.1
 
     def __post_init__(self) -> None:
         require_between("share", self.share, 0.0, 1.0)
@@ -101,8 +112,8 @@ def stored_choice(value: Any, name: str) -> list[Any] | None:
 def restored_choice(stored: Any, name: str) -> Any:
     """Return the value that `stored_choice` described; other values are returned as they are.
 
-    >>> restored_choice(["Remedy", 0.05, 20, 0.2], "remedy")
-    Remedy(share=0.05, steps=20, chance=0.2)
+    >>> restored_choice(["Remedy", 0.05, 20, 0.1], "remedy")
+    Remedy(share=0.05, steps=20, chance=0.1)
     """
     if not isinstance(stored, list | tuple):
         return stored
@@ -128,8 +139,8 @@ class ExploringRule(ControlRule[Any, Any, Any, Any]):
     """The control rule with random actions and a remedy against self-confirmation.
 
     `actions` are names or their number. `exploration(t)` is the probability of a random action at
-    step t = 0, 1, …; None explores never. `remedy` needs a belief with unresolved modes, such as a
-    `FiniteBelief`. All modes need `action_probabilities`.
+    step t = 0, 1, …; None never explores. `remedy` needs a belief that finds what is unresolved,
+    such as a `FiniteBelief` or that of context trees. All modes need `action_probabilities`.
 
     `belief`, `situation`, `advance` and `schedule` are those of a `ControlRule`.
 
@@ -163,10 +174,11 @@ class ExploringRule(ControlRule[Any, Any, Any, Any]):
         super().__init__(belief, situation, advance, schedule)
         self.actions = Names("action", actions)
         require_choices(exploration, remedy)
-        if remedy is not None and not self._offers(Diagnosis):
+        finds = self._offers(UnresolvedActions) or self._offers(UnresolvedModes)
+        if remedy is not None and not finds:
             raise MissingCapability(
-                f"remedy={remedy!r} needs a belief that finds unresolved modes: {belief!r} has no "
-                "`unresolved` and `draw_unresolved`; omit it"
+                f"remedy={remedy!r} needs a belief that finds what is unresolved: {belief!r} has "
+                "neither `draw_unresolved` nor `is_unresolved`; omit it"
             )
         if self._offers(MixingBelief) and not belief.offers(ActionProbabilities):
             raise MissingCapability(
@@ -175,10 +187,11 @@ class ExploringRule(ControlRule[Any, Any, Any, Any]):
             )
         self.exploration, self.remedy = exploration, remedy
         #: For how many steps the current mode of the remedy acts from its last action on, 0 if
-        #: another mode acts; and how many actions such modes have taken.
+        #: another mode acts; and how many actions were those of the remedy.
         self._left = 0
         self.followed = 0
-        #: P(b | âo_<t, m) of every action b at the last one, given the mode m that acted.
+        #: P(b | âo_<t, m) of every action b at the last one, given the mode m that acted. They are
+        #: not saved: a loaded agent has them after its next action.
         self.probabilities: dict[Any, float] = {}
         #: P(a_t | âo_<t, m) of the last action a_t: its propensity.
         self.probability = 1.0
@@ -206,58 +219,71 @@ class ExploringRule(ControlRule[Any, Any, Any, Any]):
             self._ask(self.belief)
         if self._counts_decisions:
             self.belief.begin()
-        if self._left > 1 and self.mode is not None and not self._is_retired():
-            self._left -= 1
-            self.followed += 1
-        elif self._left or self.mode is None or self._due(stream):
-            self._left = 0
-            self.mode = self.belief.sample(stream)
-            self._drawn_at, self._drawn_in = self._t, self.x
-            self._start_remedy(stream)
+        left = self._left - 1
+        if left < 1 or self.mode is None or self._is_retired():
+            left = 0
+            if self._left or self.mode is None or self._due(stream):
+                self.mode = self.belief.sample(stream)
+                self._drawn_at, self._drawn_in = self._t, self.x
+                left = self._start_remedy(stream)
         mode: Any = self.mode
-        p = self._explored(self._policy_of(mode), epsilon)
+        require(mode, ActionProbabilities, f"the mode {mode!r}")
+        stated = mode.action_probabilities(self.x)
+        policy = checked_probabilities(stated, "policy", mode, self.x)
+        tests = self._test_probability(policy)
+        p = self._explored(policy, epsilon + (1.0 - epsilon) * tests)
         explores = stream.random() < epsilon
-        a = (
-            self.actions[int(stream.integers(len(self.actions)))]
-            if explores
-            else mode.act(self.x, stream)
-        )
+        is_test = tests > 0.0 and not explores and stream.random() < tests
+        if explores or is_test:
+            a = self.actions[int(stream.integers(len(self.actions)))]
+        else:
+            a = mode.act(self.x, stream)
+            if not policy.get(a):
+                raise InvalidTable(
+                    f"the mode {mode!r} takes action {a!r}, which has no probability in its "
+                    f"action_probabilities(x): {stated!r}"
+                )
+        self._left = left
+        self.followed += is_test or left > 0
         self.probabilities, self.probability = p, p[a]
         self.issue(a)
         self._t += 1
         return a
 
-    def _start_remedy(self, rng: Any) -> None:
-        """Follow an unresolved mode if it is time and there is one."""
+    def _test_probability(self, policy: Mapping[Any, float]) -> float:
+        """Return the probability that the remedy takes a random action at this step."""
         remedy = self.remedy
-        if remedy is None or rng.random() >= remedy.chance:
-            return
+        if remedy is None or not self._offers(UnresolvedActions):
+            return 0.0
+        has_steps = self.followed + 1 <= remedy.share * self._t
+        likely = max(policy, key=policy.__getitem__)
+        is_needed = has_steps and self.belief.is_unresolved(self.x, likely)
+        return remedy.chance if is_needed else 0.0
+
+    def _start_remedy(self, rng: Any) -> int:
+        """Follow an unresolved mode if it is time and there is one; return for how many steps."""
+        remedy = self.remedy
+        if remedy is None or self._offers(UnresolvedActions) or rng.random() >= remedy.chance:
+            return 0
         if self.followed + remedy.steps > remedy.share * self._t:
-            return
+            return 0
         found = self.belief.draw_unresolved(self.x, rng)
-        if found is not None:
-            self.mode, self._left = found, remedy.steps
-            self.followed += 1
+        if found is None:
+            return 0
+        self.mode = found
+        return remedy.steps
 
     def _epsilon(self) -> float:
         """ε_t of the next action."""
+        if self.exploration is None:
+            return 0.0
         t = self._t
-        return (
-            0.0
-            if self.exploration is None
-            else require_between(f"exploration({t})", self.exploration(t), 0.0, 1.0)
-        )
+        return require_between(f"exploration({t})", self.exploration(t), 0.0, 1.0)
 
-    def _policy_of(self, mode: Any) -> dict[Any, float]:
-        """P(a | m, x) of every action; an action that is not among `actions` raises an error."""
-        require(mode, ActionProbabilities, f"the mode {mode!r}")
-        policy: dict[Any, float] = dict(mode.action_probabilities(self.x))
+    def _explored(self, policy: Mapping[Any, float], epsilon: float) -> dict[Any, float]:
+        """Return (1 - ε) P(a) + ε / A of every action; others in the policy raise an error."""
         for a in policy:
             self.actions.place(a)
-        return policy
-
-    def _explored(self, policy: dict[Any, float], epsilon: float) -> dict[Any, float]:
-        """Return (1 - ε) P(a) + ε / A of every action."""
         share = epsilon / len(self.actions)
         return {a: (1.0 - epsilon) * policy.get(a, 0.0) + share for a in self.actions}
 
@@ -292,6 +318,7 @@ class ExploringRule(ControlRule[Any, Any, Any, Any]):
     def _check_state(self, new: SimpleNamespace) -> None:
         """Raise an error if the counts of the remedy are impossible."""
         super()._check_state(new)
+        new.probabilities = {}
         if new.followed > new._t or (new._left and new.mode is None):
             raise damaged(f"the remedy has taken {new.followed} of {new._t} actions")
         if not isinstance(new._recent, list | np.ndarray):

@@ -20,8 +20,7 @@ import numpy as np
 
 from bayescontrol._arrays import AnyArray, FloatArray, IntArray
 from bayescontrol.kernels._jit import jit, leaf
-from bayescontrol.kernels.elementary import log
-from bayescontrol.kernels.trees import Drawn, Layout, Nodes, predict
+from bayescontrol.kernels.trees import Drawn, Layout, branch_slot
 
 
 class States(NamedTuple):
@@ -39,13 +38,6 @@ class States(NamedTuple):
 
 
 @leaf
-def _branches(layout: Layout, level: int) -> int:
-    """Return the number of children of an internal node of the tree of states at this level."""
-    slots = layout.size.size
-    return int(layout.size[(slots - 1 - level) % slots])
-
-
-@leaf
 def _open(layout: Layout, states: States, s: int, used: int) -> int:
     """Put the context s into I, and all that follows; return the new number of nodes, -1 if full.
 
@@ -56,7 +48,8 @@ def _open(layout: Layout, states: States, s: int, used: int) -> int:
         x = s
         while states.level[x] >= cycle and states.child[states.drop[x]] == 0:
             x = states.drop[x]
-        m, level = _branches(layout, states.level[x]), states.level[x] + 1
+        m = layout.size[branch_slot(layout, cycle, states.level[x])]
+        level = states.level[x] + 1
         if used + m > states.child.size:
             return -1
         states.child[x] = used
@@ -80,7 +73,6 @@ def close(
     Return the number of nodes and of states, or (-1, -1) if there are more than `most_states`
     states or no room. `at` is scratch: the node of the context of each drawn node.
     """
-    slots = layout.size.size
     states.child[0], states.parent[0], states.level[0], states.drop[0] = 0, -1, 0, 0
     used = 1
     for i in range(used_by_trees):
@@ -94,7 +86,7 @@ def close(
             used = _open(layout, states, s, used)
             if used < 0:
                 return -1, -1
-        for k in range(layout.size[(slot - 1 - level) % slots]):
+        for k in range(layout.size[branch_slot(layout, slot, level)]):
             at[first + k] = states.child[s] + k if is_context else s
     count = 0
     for s in range(used):
@@ -141,33 +133,6 @@ def percept_probabilities(
     recent = symbols[: end + cycle][::-1]
     for slot in range(1, cycle):
         out[slot - 1] = drawn.p[_read_leaf(layout, drawn, slot, recent), symbols[end + slot]]
-
-
-@leaf
-def compare(
-    layout: Layout, nodes: Nodes, memory: IntArray, drawn: Drawn, states: States, symbols: AnyArray,
-    start: int, end: int, path: IntArray, p: FloatArray, visited: IntArray,
-) -> float:  # fmt: skip
-    """Compare the predictions of drawn trees with those of the belief, from `start` to `end`.
-
-    Return the mean over these cycles of KL(P(o | âo, â) ‖ P(o | m, âo, â)) in nats, where fields
-    are predicted given the earlier ones of their cycle as they were. The state before each cycle is
-    written into `visited`.
-    """
-    cycle = layout.size.size
-    total = 0.0
-    for t in range((end - start) // cycle):
-        at = start + t * cycle
-        visited[t] = find_state(states, symbols, at)
-        recent = symbols[: at + cycle][::-1]
-        for slot in range(1, cycle):
-            predict(layout, nodes, memory, symbols, at + slot, slot, path, p)
-            i = _read_leaf(layout, drawn, slot, recent)
-            for k in range(layout.size[slot]):
-                if p[k] > 0.0:
-                    q = drawn.p[i, k]
-                    total += p[k] * log(p[k] / q) if q > 0.0 else np.inf
-    return total / max((end - start) // cycle, 1)
 
 
 @jit

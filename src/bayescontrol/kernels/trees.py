@@ -72,8 +72,11 @@ def _mix(odds: float, leaf_value: float, below: float) -> float:
 
 
 @inlined
-def _branch(layout: Layout, slot: int, level: int) -> int:
-    """Return the slot of the symbol on which the tree of `slot` branches at this level."""
+def branch_slot(layout: Layout, slot: int, level: int) -> int:
+    """Return the slot of the symbol on which the tree of `slot` branches at this level.
+
+    The tree of states, whose contexts begin with the last slot, is like that of a slot after it.
+    """
     slots: int = layout.size.size
     return (slot - 1 - level) % slots
 
@@ -84,7 +87,7 @@ def _expand(
     slot: int,
 ) -> bool:  # fmt: skip
     """Give a node with one visit its children, and pass the visit on; False if memory is full."""
-    branch = _branch(layout, slot, level)
+    branch = branch_slot(layout, slot, level)
     used = memory[USED]
     if memory[FULL] or used + layout.size[branch] > nodes.child.size:
         memory[FULL] = 1
@@ -185,12 +188,52 @@ def predict(
         if expands:
             p = share if deepest < layout.depth else here
             for i in range(min(deepest, layout.depth - 1), level - 1, -1):
-                p = _mix(layout.odds[_branch(layout, slot, i)], here, p)
+                p = _mix(layout.odds[branch_slot(layout, slot, i)], here, p)
         for i in range(level - 1, -1, -1):
             above = path[i]
             here = (nodes.counts[above, k] + share) / (nodes.n[above] + 1.0)
             p = _mix(nodes.odds[above], here, p)
         out[k] = p
+
+
+@leaf
+def is_untested(
+    layout: Layout, nodes: Nodes, symbols: AnyArray, end: int, action: int, least: float,
+    trials: float,
+) -> bool:  # fmt: skip
+    """Return whether another action has fewer than `trials` trials in a context before `end`.
+
+    Only those suffixes of the context count in which `action` was taken at least `least` times.
+    Where a node has no children, its trials stand for those of the longer contexts, which are as
+    many or fewer.
+    """
+    if nodes.child[0] == 0:
+        return False
+    for other in range(layout.size[0]):
+        node, tried, level = nodes.child[0] + action, nodes.child[0] + other, 1
+        while other != action and nodes.n[node] >= least:
+            if nodes.n[tried] < trials:
+                return True
+            if level == layout.depth or nodes.child[node] == 0:
+                break
+            k = symbols[end - level]
+            node = nodes.child[node] + k
+            if nodes.child[tried] > 0:
+                tried = nodes.child[tried] + k
+            level += 1
+    return False
+
+
+@leaf
+def count_untested(
+    layout: Layout, nodes: Nodes, symbols: AnyArray, start: int, end: int, least: float,
+    trials: float,
+) -> int:  # fmt: skip
+    """Return for how many cycles from `start` to `end` some action is untested."""
+    count = 0
+    for at in range(start, end, layout.size.size):
+        count += is_untested(layout, nodes, symbols, at, symbols[at], least, trials)
+    return count
 
 
 class Drawn(NamedTuple):
@@ -211,15 +254,13 @@ class Drawn(NamedTuple):
 
 @leaf
 def draw_structure(
-    layout: Layout, nodes: Nodes, memory: IntArray, symbols: AnyArray, evidence: float,
-    drawn: Drawn, rng: UIntArray,
+    layout: Layout, nodes: Nodes, memory: IntArray, symbols: AnyArray, drawn: Drawn,
+    rng: UIntArray,
 ) -> int:  # fmt: skip
     """Draw the trees, without parameters; return the number of nodes, -1 if there is no room.
 
-    From the root on, a node is a leaf with probability σ(ω₀ + evidence (ω - ω₀)), where ω₀ are the
-    prior log-odds: with `evidence` 1 that is the posterior, with 0 the prior. Subtrees without data
-    are drawn from the prior, and so are those with a single symbol, since it says nothing about
-    them.
+    From the root on, a node is a leaf with probability σ(ω). Subtrees without data are drawn from
+    the prior, and so are those with a single symbol, since it says nothing about them.
     """
     used = layout.size.size - 1
     if used > drawn.child.size:
@@ -231,18 +272,16 @@ def draw_structure(
         drawn.child[i] = 0
         level, source, visit = drawn.level[i], drawn.source[i], drawn.visit[i]
         is_open = level < layout.depth
-        branch = _branch(layout, drawn.slot[i], level)
+        branch = branch_slot(layout, drawn.slot[i], level)
         odds = layout.odds[branch]
         first = 0
         if source >= 0:
             first = nodes.child[source]
-            if first > 0 and evidence >= 1.0:
+            if first > 0:
                 odds = nodes.odds[source]
-            elif first > 0 and odds > -np.inf:
-                odds += evidence * (nodes.odds[source] - odds)
-            elif first == 0 and memory[FULL]:
+            elif memory[FULL]:
                 is_open = False
-            elif first == 0 and nodes.n[source] == 1:
+            elif nodes.n[source] == 1:
                 visit = nodes.visit[source]
         if is_open and uniform(rng) >= _mix(odds, 1.0, 0.0):
             m = layout.size[branch]
@@ -290,14 +329,17 @@ def draw_leaves(
 def place_nodes(layout: Layout, child: AnyArray, slot: IntArray, level: IntArray) -> bool:
     """Compute the slot and the level of all nodes from `child`; return False if it is invalid.
 
-    The children of a node must exist, follow it, and have a level of at most `depth`.
+    There must be a root for each field. The children of a node must exist, follow it, and have a
+    level of at most `depth`.
     """
+    if child.size < layout.size.size - 1:
+        return False
     for i in range(layout.size.size - 1):
         slot[i], level[i] = i + 1, 0
     for i in range(child.size):
         first = child[i]
         if first != 0:
-            m = layout.size[_branch(layout, slot[i], level[i])]
+            m = layout.size[branch_slot(layout, slot[i], level[i])]
             if level[i] >= layout.depth or not i < first <= child.size - m:
                 return False
             for c in range(first, first + m):

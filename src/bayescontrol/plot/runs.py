@@ -223,9 +223,10 @@ def surprise(record: Record, ax: "Axes | None" = None, window: int | None = None
 
 
 def unresolved(record: Record, ax: "Axes | None" = None) -> Plot:
-    """Draw the share of models that the actions so far do not tell apart; needs the probe.
+    """Draw the unresolved share of models, or with context trees of cycles; needs the probe.
 
-    If it stays above 0, the agent may be confirming itself: see `ControlRule.unresolved`.
+    If that of models stays above 0, or that of cycles above one half, the agent may be confirming
+    itself: see `ControlRule.unresolved`.
 
     >>> from bayescontrol import interact
     >>> from bayescontrol.finite.chain import chain
@@ -237,7 +238,7 @@ def unresolved(record: Record, ax: "Axes | None" = None) -> Plot:
     y = _probe(record, "unresolved")
     t = _thinned(len(y))
     series = Series("unresolved", t + 1, y[t], kind="step", in_legend=False)
-    title = "Models that were not told apart"
+    title = "Models or cycles that are unresolved"
     panel = Panel(title, "step t", "unresolved share", [series], ylim=(-0.02, 1.02))
     return figures.draw(panel, ax)
 

@@ -7,7 +7,7 @@ The reward is the last field of the cycle, so that it is predicted given the oth
 one symbol carries no information and is left out of the cycle.
 """
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from itertools import product
 from math import isfinite, log
 from numbers import Real
@@ -16,8 +16,10 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from bayescontrol import kernels
+from bayescontrol._arrays import FloatArray
 from bayescontrol._support.names import Names
 from bayescontrol.errors import BadEvidence, InvalidTable
+from bayescontrol.protocols import Probabilities
 
 #: The fields of a percept and their symbols, or the number of symbols; the last is the reward.
 Percepts: TypeAlias = Mapping[str, int | Sequence[Hashable]]
@@ -96,6 +98,15 @@ class Alphabet:
     def percepts(self) -> list[tuple[int, ...]]:
         """Return the symbols of all percepts."""
         return list(product(*(range(len(names)) for names in self.informative.values())))
+
+    def probabilities(self, a: Any, of_cycle: Callable[[list[int]], FloatArray]) -> Probabilities:
+        """Return the positive probabilities of observations after an action.
+
+        `of_cycle` returns the probability of each field of a cycle, given the fields before it.
+        """
+        action = self.actions.place(a)
+        p = {k: float(of_cycle([action, *k]).prod()) for k in self.percepts()}
+        return {self.observation(k): p[k] for k in p if p[k] > 0.0}
 
     def settings(self) -> dict[str, Any]:
         """Return the actions and the fields as plain values."""

@@ -7,24 +7,27 @@
 The belief has the history itself. Contexts that reach back before its start read symbol 0 there.
 """
 
+import math
 from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import numpy as np
 
 from bayescontrol import kernels
-from bayescontrol._arrays import FloatArray, IntArray, as_integer, require_between
+from bayescontrol._arrays import BoolArray, FloatArray, IntArray, require_between
 from bayescontrol._support.saved import Array, Copied, Fixed, Number, Part, Saved, damaged, declare
 from bayescontrol.errors import BadEvidence, BadSituation, counted
 from bayescontrol.protocols import PosteriorMeasure, Probabilities, Summary, Unresolved
-from bayescontrol.seeding import StreamLike, as_stream, require_stream, state_of
+from bayescontrol.seeding import StreamLike, state_of
 from bayescontrol.trees.alphabet import Alphabet
 from bayescontrol.trees.drawn import DrawnTrees, TreePlan, largest_limit, solve, trimmed
-from bayescontrol.trees.history import History
-from bayescontrol.trees.unresolved import CANDIDATES, EVIDENCE, LOSS, find_unresolved
+from bayescontrol.trees.history import COMPARED, History
+from bayescontrol.trees.unresolved import DISTANCE, NATS, trials_needed
 
 #: Initial capacities: nodes of the belief and of drawn trees.
 FIRST_NODES, FIRST_DRAWN = 1024, 256
+#: The largest count of a node.
+MOST_STEPS = 2**31 - 1
 
 
 class ContextTreeBelief(Saved):
@@ -128,6 +131,8 @@ class ContextTreeBelief(Saved):
     def observe(self, x: Any, a: Any, o: Any) -> None:
         """Learn o = (reward, field, …) after the action. An error changes nothing."""
         cycle, history = self._read(x, a, o), self.history
+        if self.steps == MOST_STEPS:
+            raise BadEvidence(f"context trees count at most {MOST_STEPS} steps: use a new belief")
         self._reserve_nodes()
         history.write(cycle)
         self.log_evidence += kernels.trees.learn(
@@ -139,11 +144,14 @@ class ContextTreeBelief(Saved):
 
     def _read(self, x: Any, a: Any, o: Any) -> list[int]:
         """Return the symbols of a step; raise an error if it is invalid."""
+        self._require_no_situation(x)
+        return self.alphabet.cycle(a, o)
+
+    def _require_no_situation(self, x: Any) -> None:
         if x is not None:
             raise BadSituation(
                 f"situation {x!r}: context trees keep the history themselves, pass None"
             )
-        return self.alphabet.cycle(a, o)
 
     def skip(self, x: Any, a: Any) -> None:
         """Raise `BadEvidence`: a lost observation would be missing in the following contexts."""
@@ -154,21 +162,16 @@ class ContextTreeBelief(Saved):
 
     def log_predictive(self, x: Any, a: Any, o: Any) -> float:
         """ln P(o | âo_<t â_t)."""
-        cycle = self._read(x, a, o)
-        self.history.write(cycle)
-        p = [self._predict(slot)[cycle[slot]] for slot in range(1, len(cycle))]
-        return float(np.log(p).sum())
+        return float(np.log(self._field_probabilities(self._read(x, a, o))).sum())
 
     def predictive(self, x: Any, a: Any) -> Probabilities:
         """P(o | âo_<t â_t) for every o."""
-        action, found = self.alphabet.actions.place(a), {}
-        for symbols in self.alphabet.percepts():
-            self.history.write([action, *symbols])
-            p = 1.0
-            for i, k in enumerate(symbols):
-                p *= float(self._predict(i + 1)[k])
-            found[self.alphabet.observation(symbols)] = p
-        return found
+        return self.alphabet.probabilities(a, self._field_probabilities)
+
+    def _field_probabilities(self, cycle: list[int]) -> FloatArray:
+        """Return the probability of each symbol of a percept after the history and the action."""
+        self.history.write(cycle)
+        return np.array([self._predict(slot)[cycle[slot]] for slot in range(1, len(cycle))])
 
     def _predict(self, slot: int) -> FloatArray:
         """Return the probabilities of the symbols of this slot, given those that were written."""
@@ -186,17 +189,13 @@ class ContextTreeBelief(Saved):
         self.cut_draws += m.plan.limit < self.depth
         return m
 
-    def draw(self, rng: StreamLike, *, evidence: float = 1.0) -> DrawnTrees:
-        """Draw as `sample` does, but leave no trace in the belief.
-
-        `evidence` weighs the evidence about the trees: with 0 they are drawn from the prior. The
-        leaves are always drawn from their posterior given the trees.
-        """
+    def draw(self, rng: StreamLike) -> DrawnTrees:
+        """Draw as `sample` does, but leave no trace in the belief."""
         state, size, symbols = state_of(rng), FIRST_DRAWN, self.history.symbols
         while True:
             start, trees = state.copy(), self._new_trees(size)
             used = kernels.trees.draw_structure(
-                self.layout, self._nodes, self._memory, symbols, evidence, trees, start
+                self.layout, self._nodes, self._memory, symbols, trees, start
             )
             if used >= 0:
                 break
@@ -211,33 +210,30 @@ class ContextTreeBelief(Saved):
         plan = solve(self.layout, self.alphabet.rewards, trees, limit, self.max_states)
         return DrawnTrees(self.alphabet, self.history, plan)
 
-    def unresolved(
-        self, x: Any, rng: StreamLike, *, nats: float = 1e-3, distance: float = 0.1,
-        draws: int = 100, evidence: float = 0.0,
-    ) -> Unresolved:  # fmt: skip
-        """Return the share of drawn trees that predict as well, but would act otherwise.
+    def unresolved(self, x: Any, *, nats: float = NATS, distance: float = DISTANCE) -> Unresolved:
+        """Return the share of the latest cycles in which some other action is untested.
 
-        See `trees.unresolved`. By default the trees are drawn from the prior.
-        A small share does not show that the agent is not stuck: after some hundred steps, hardly
-        any trees from the prior predict as well as the belief.
+        See `trees.unresolved`. No modes are listed.
         """
-        as_integer("draws", draws, 1)
-        require_between("evidence", evidence, 0.0, 1.0)
-        return find_unresolved(self, as_stream(rng), draws, evidence, nats, distance)
+        self._require_no_situation(x)
+        require_between("nats", nats, 0.0, math.inf)
+        require_between("distance", distance, 0.0, 1.0)
+        cycle, history = self.layout.size.size, self.history
+        count = min(COMPARED, self.steps)
+        found = kernels.trees.count_untested(
+            self.layout, self._nodes, history.symbols, history.end - count * cycle, history.end,
+            *trials_needed(self.steps, nats, distance),
+        )  # fmt: skip
+        return Unresolved(found / max(count, 1), ())
 
-    def draw_unresolved(self, x: Any, rng: StreamLike) -> DrawnTrees | None:
-        """Hold the unresolved trees that promise the most, if that is more than `last()` does.
-
-        They are drawn with a part of the evidence, because trees from the prior alone almost never
-        predict as well as the belief after a few hundred steps.
-        """
-        stream, last = require_stream(rng), self._last
-        found = find_unresolved(self, stream, CANDIDATES, EVIDENCE, LOSS, 0.1)
-        if not found.modes or (last is not None and found.modes[0].gain <= last.gain):
-            return None
-        m: DrawnTrees = found.modes[0]
-        self._last = m.plan
-        return m
+    def is_unresolved(self, x: Any, a: Any) -> bool:
+        """Return whether some action other than a is untested in the present context."""
+        self._require_no_situation(x)
+        history = self.history
+        return kernels.trees.is_untested(
+            self.layout, self._nodes, history.symbols, history.end, self.alphabet.actions.place(a),
+            *trials_needed(self.steps),
+        )  # fmt: skip
 
     def _new_trees(self, size: int) -> "kernels.trees.Drawn":
         """Return room for drawn trees with this number of nodes."""
@@ -267,16 +263,18 @@ class ContextTreeBelief(Saved):
         self._check_nodes(new)
         new._last = None
         if new.drawn.size:
-            limit, *_ = new.drawn
+            limit, *rest = new.drawn
             width = self._nodes.counts.shape[1]
-            size = new.drawn.size // (width + 1)
-            trees = self._new_trees(size)
-            trees.child[:] = new.drawn[1 : size + 1]
-            trees.p[:] = new.drawn[size + 1 :].reshape(size, width)
+            size, surplus = divmod(len(rest), width + 1)
+            trees, whole = self._new_trees(size), np.array([limit, *rest[:size]])
+            if surplus or not (whole == np.rint(whole)).all():
+                raise damaged("'drawn' has no valid trees")
+            trees.child[:], trees.p[:] = rest[:size], np.reshape(rest[size:], (size, width))
             if not (
                 kernels.trees.place_nodes(self.layout, trees.child, trees.slot, trees.level)
-                and ((trees.p >= 0.0) & (trees.p <= 1.0)).all()
                 and 0 <= limit <= self.depth
+                and (trees.p >= 0.0).all()
+                and (abs(trees.p.sum(1) - 1.0) < 1e-9)[_used_leaves(trees, limit)].all()
             ):
                 raise damaged("'drawn' has no valid trees")
             rewards = self.alphabet.rewards
@@ -284,18 +282,26 @@ class ContextTreeBelief(Saved):
 
     def _check_nodes(self, new: SimpleNamespace) -> None:
         """Raise an error unless the kernels can use the saved nodes."""
-        used, n = len(new.child), new.counts.sum(1)
-        visit = new.visit[(n == 1) & (new.child == 0)]
-        scratch = np.empty((2, used), np.int64)
+        used, n, size = len(new.child), new.counts.sum(1), self.layout.size.size
+        slot, level = np.zeros((2, used), np.int64)
+        cycles = min(new.steps, COMPARED) if new.full else new.steps  # in the saved history
         if not (
-            new.counts.shape == (used, self._nodes.counts.shape[1])
-            and self.layout.size.size - 1 <= used <= self.max_nodes
+            new.history.end == self.depth + cycles * size
+            and new.counts.shape == (used, self._nodes.counts.shape[1])
+            and used <= self.max_nodes
             and len(new.visit) == len(new.odds) == used
             and (new.counts >= 0).all()
-            and (new.full or ((visit >= self.depth) & (visit < new.history.end)).all())
+            and new.full <= 1
             and not np.isnan(new.odds).any()
-            and kernels.trees.place_nodes(self.layout, new.child, *scratch)
+            and kernels.trees.place_nodes(self.layout, new.child, slot, level)
+            and new.steps <= MOST_STEPS
+            and (n[: size - 1] == new.steps).all()
         ):
+            raise damaged("the nodes are not those of context trees")
+        visit, is_open = new.visit, (new.child == 0) & (level < self.depth)
+        is_visit = (visit >= self.depth) & (visit < new.history.end)
+        is_visit &= (visit - self.depth) % size == slot
+        if not (new.full or (is_visit & (n == 1) | (n == 0))[is_open].all()):
             raise damaged("the nodes are not those of context trees")
         new._nodes = self._new_pool(min(self.max_nodes, max(FIRST_NODES, 2 * used)))
         for name in ("child", "visit", "counts", "odds"):
@@ -311,3 +317,9 @@ class ContextTreeBelief(Saved):
             f"ContextTreeBelief({actions}, {fields}, depth {self.depth} after {self.steps} steps: "
             f"{self.nodes} nodes)"
         )
+
+
+def _used_leaves(trees: "kernels.trees.Drawn", limit: float) -> BoolArray:
+    """Return which nodes are leaves with parameters; those below a cut have none."""
+    leaves: BoolArray = (trees.child == 0) & (trees.level - trees.slot <= limit)
+    return leaves

@@ -7,6 +7,7 @@
 See `kernels.tree_plan` for the states of the MDP.
 """
 
+from bisect import bisect_left
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -87,12 +88,7 @@ class DrawnTrees:
 
     def observation_probabilities(self, x: Any, a: Any) -> Probabilities:
         """P(o | m, history, a) for every o with positive probability."""
-        action, found = self.alphabet.actions.place(a), {}
-        for symbols in self.alphabet.percepts():
-            p = float(self._field_probabilities([action, *symbols]).prod())
-            if p > 0.0:
-                found[self.alphabet.observation(symbols)] = p
-        return found
+        return self.alphabet.probabilities(a, self._field_probabilities)
 
     def _field_probabilities(self, cycle: list[int]) -> FloatArray:
         """Return the probability of each symbol of a percept after the history and the action."""
@@ -114,16 +110,13 @@ def largest_limit(
 
     Longer contexts have at least as many states. Without a context there is one state.
     """
-    low, high = 0, layout.depth
-    if _states(layout, trees, used, high, max_states)[2] >= 0:
-        return high
-    while high - low > 1:  # `low` fits, `high` does not
-        middle = (low + high) // 2
-        if _states(layout, trees, used, middle, max_states)[2] >= 0:
-            low = middle
-        else:
-            high = middle
-    return low
+
+    def is_too_long(limit: int) -> bool:
+        return _states(layout, trees, used, limit, max_states)[2] < 0
+
+    if not is_too_long(layout.depth):
+        return layout.depth
+    return bisect_left(range(layout.depth), True, lo=1, key=is_too_long) - 1
 
 
 def solve(
@@ -145,7 +138,8 @@ def _states(
     max_states: int,
 ) -> tuple["kernels.tree_plan.States", int, int]:  # fmt: skip
     """Return the states of cut trees, their number of nodes and of states; -1 if too many."""
-    room = 2 * max_states + int(layout.size.max())
+    # At most one of two nodes on a path branches on the only action, if there is no other.
+    room = (4 if layout.size[0] == 1 else 2) * max_states + int(layout.size.max())
     states = kernels.tree_plan.States(*(np.empty(room, np.int64) for _ in range(5)))
     scratch = np.empty(used, np.int64)
     return states, *kernels.tree_plan.close(layout, trees, used, limit, states, scratch, max_states)

@@ -28,7 +28,7 @@ from bayescontrol.trees.alphabet import Alphabet, Percepts
 from bayescontrol.trees.belief import ContextTreeBelief
 
 #: The defaults of an agent.
-THREE_STEPS, EXPLORATION = Every(3), Falling(500)
+THREE_STEPS, EXPLORATION, REMEDY = Every(3), Falling(500), Remedy()
 
 
 def _size_of_table(sizes: Mapping[str, int]) -> int:
@@ -56,9 +56,9 @@ class ContextTrees:
     Give a field only symbols that can occur: each one makes trees that branch on it less likely.
 
     `exploration` and `remedy` are those of its agents, see `ExploringRule`. A draw of trees leaves
-    out what the agent never tries: without exploration it may confirm itself, since a world looks
-    simple while the agent does little. The defaults were chosen on other worlds than those in the
-    experiments.
+    out what the agent never tries: without them it may confirm itself, since a world looks simple
+    while the agent does little. The defaults were chosen on other worlds than those in the
+    experiments, see `benchmarks/exploration.py`.
 
     >>> problem = ContextTrees(["listen", "left", "right"],
     ...     {"sound": ["none", "left", "right"], "reward": [-100, -1, 10]}, depth=9)
@@ -96,8 +96,8 @@ class ContextTrees:
             ),
             "remedy": SettingDoc(
                 '["Remedy", share, steps, chance] or null',
-                "With at most this share of the steps, follow models that predict as well but "
-                "would act otherwise, for these steps each time. Default: null.",
+                "With at most this share of the steps, act at random where actions are untested, "
+                'with probability chance; steps has no effect. Default: ["Remedy", 0.05, 20, 0.1].',
             ),
         },
         example={
@@ -121,14 +121,13 @@ class ContextTrees:
         max_nodes: int = 1_000_000,
         max_states: int = 500,
         exploration: Exploration | Sequence[Any] | None = EXPLORATION,
-        remedy: Remedy | Sequence[Any] | None = None,
+        remedy: Remedy | Sequence[Any] | None = REMEDY,
     ) -> None:
         self.alphabet = Alphabet(actions, percepts)
         self.depth = as_integer("depth", depth, 1, InvalidTable, end=1001)
         least = len(self.alphabet.informative)
         self.max_nodes = as_integer("max_nodes", max_nodes, least, InvalidTable, end=2**31)
         self.max_states = as_integer("max_states", max_states, 1, InvalidTable, end=2_001)
-
         self.exploration: Exploration | None = restored_choice(exploration, "exploration")
         self.remedy: Remedy | None = restored_choice(remedy, "remedy")
         require_choices(self.exploration, self.remedy)
@@ -150,8 +149,8 @@ class ContextTrees:
         """Return the control rule over trees, with the exploration and the remedy of the problem.
 
         A draw takes much longer than a step, because it plans; by default each mode acts for
-        three steps. `exploration` and `remedy` replace those of the problem: with
-        `exploration=None` it is the pure rule. The draws have no other `temperature` than 1.
+        three steps. `exploration` and `remedy` replace those of the problem: with None for both
+        it is the pure rule. The draws have no other `temperature` than 1.
         """
         return ExploringRule(
             with_temperature(self.belief(), temperature), self.alphabet.actions, schedule=schedule,
