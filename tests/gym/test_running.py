@@ -478,3 +478,6 @@ def test_context_trees_learn_a_corridor_whose_cells_look_alike() -> None:
         drive(problem.agent(), env, 10)
     with pytest.raises(TypeError, match="infinitely many"):
         context_trees(gymnasium.make("Pendulum-v1"), [0, 1])
+    several: Any = gymnasium.make_vec(LAKE, num_envs=2)  # its actions are those of all lanes
+    with pytest.raises(TypeError, match=r"not a gymnasium\.Env"):
+        context_trees(several, [0, 1])

@@ -70,10 +70,7 @@ class Continuing:
         pause: bool = False,
         reward: bool = True,
     ) -> None:
-        if not isinstance(env, gymnasium.Env):
-            raise TypeError(
-                f"env={env!r} is not a gymnasium.Env; for vector environments use drive"
-            )
+        _require_env(env)
         if truncated not in ("end", "go on"):
             raise ValueError(f'truncated={truncated!r}: it must be "end" or "go on"')
         self.env, self.truncated, self.pause, self.reward = env, truncated, pause, reward
@@ -115,6 +112,14 @@ class Continuing:
 
     def __repr__(self) -> str:
         return f"Continuing({self.env}, in {self.x!r}, {self.ends} episodes ended)"
+
+
+def _require_env(env: Any) -> None:
+    """Raise TypeError unless this is a Gymnasium environment with one stream."""
+    if not isinstance(env, gymnasium.Env):
+        raise TypeError(
+            f"env={env!r} is not a gymnasium.Env; to run an agent in a vector environment use drive"
+        )
 
 
 End: TypeAlias = Literal["transition", "mask", "end"]
@@ -178,6 +183,7 @@ def context_trees(
     >>> interact(problem.agent(), Continuing(env), 20, seed=0)
     Record(20 steps: actions int64, observations (reward float64, state int64))
     """
+    _require_env(env)
     actions, observations = (as_space(s).names() for s in (env.action_space, env.observation_space))
     return ContextTrees(actions, {"observation": observations, "reward": rewards}, **settings)
 
