@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from bayescontrol._arrays import FloatArray
 
 #: The steps of the four moves: up, right, down, left.
-_MOVES: Final = {"up": (-1, 0), "right": (0, 1), "down": (1, 0), "left": (0, -1)}
+MOVES: Final = {"up": (-1, 0), "right": (0, 1), "down": (1, 0), "left": (0, -1)}
 
 
-def _maze(
+def maze(
     layout: str, moves: Mapping[str, tuple[int, int]], rewards: tuple[float, float, float],
     walls_seen: bool,
 ) -> POMDP:  # fmt: skip
@@ -35,7 +35,7 @@ def _maze(
     free = [place for place, kind in cell.items() if kind == "."]
     kinds = {place: cell.get(place, "#") for place in product(range(-1, 9), range(-1, 9))}
     patterns = [
-        tuple(kinds[i + di, j + dj] not in ".!" for di, dj in _MOVES.values()) for i, j in free
+        tuple(kinds[i + di, j + dj] not in ".!" for di, dj in MOVES.values()) for i, j in free
     ]
     symbols = sorted(set(patterns)) if walls_seen else patterns[:1]
     X, A = len(free), len(moves)
@@ -56,8 +56,8 @@ def _maze(
 
 def maze_1d() -> POMDP:
     """Four cells in a row; the third from the left pays 1. Nothing is observed."""
-    moves = {name: _MOVES[name] for name in ("left", "right")}
-    return _maze("..!.", moves, (0.0, 0.0, 1.0), walls_seen=False)
+    moves = {name: MOVES[name] for name in ("left", "right")}
+    return maze("..!.", moves, (0.0, 0.0, 1.0), walls_seen=False)
 
 
 def cheese() -> POMDP:
@@ -65,12 +65,12 @@ def cheese() -> POMDP:
 
     A move costs 1, and 10 against a wall. The walls around the cell are observed.
     """
-    return _maze("..... .#.#. .#!#.", _MOVES, (-1.0, -10.0, 10.0), walls_seen=True)
+    return maze("..... .#.#. .#!#.", MOVES, (-1.0, -10.0, 10.0), walls_seen=True)
 
 
 def grid() -> POMDP:
     """A 4×4 grid whose corner pays 1. Nothing is observed."""
-    return _maze(".... .... .... ...!", _MOVES, (0.0, 0.0, 1.0), walls_seen=False)
+    return maze(".... .... .... ...!", MOVES, (0.0, 0.0, 1.0), walls_seen=False)
 
 
 def tiger() -> POMDP:

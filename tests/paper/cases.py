@@ -236,13 +236,13 @@ CASES: dict[str, Case] = {
         ],
     ),
     "universal": Case(
-        {"runs": 5, "slow_runs": 1, "most_cycles": 600}, "learning self-confirming",
+        {"runs": 5, "slow_runs": 1, "most_cycles": 600}, "learning self-confirming diagnosis",
         [
             ("self-confirming", put("tiger: pure", ..., 1.0)),
         ],
-        # So few cycles and runs decide no other reward.
-        dict.fromkeys(["1d-maze", "cheese", "tiger", "4x4-grid", "rock-paper-scissors", "remedy"],
-                      "undecided"),
+        # So few cycles and runs decide no other reward, and no warning.
+        dict.fromkeys(["1d-maze", "cheese", "tiger", "4x4-grid", "rock-paper-scissors", "remedy",
+                       "cost-of-the-remedy", "warned-if-stuck", "warned-if-healthy"], "undecided"),
     ),
     "vanishing": Case(
         {"runs": 100, "steps": 300, "long_steps": 2000}, "vanishing",

@@ -101,8 +101,9 @@ def test_no_world_has_more_cycles_than_published() -> None:
 
 
 def test_slow_worlds_are_played_in_the_first_runs_only(columns: Columns) -> None:
-    for world, label in paper.SLOW:
-        assert len(paper.rewards(columns, world, label)) == 1
+    for world in paper.SLOW:
+        for label in paper.AGENTS[world]:
+            assert len(paper.rewards(columns, world, label)) == 1
     assert len(paper.rewards(columns, paper.TIGER)) == 5
 
 
@@ -113,6 +114,47 @@ def test_a_short_run_or_few_runs_decide_no_failure(columns: Columns) -> None:
     long = replace(SMALL, most_cycles=25_000)
     found = {claim.name: claim for claim in paper.experiment.score(long, failing).claims}
     assert found["tiger"].verdict == found["remedy"].verdict == "fails"
+
+
+def with_shares(columns: Columns, stuck: float, healthy: float) -> Columns:
+    """Return these runs as if pure draws were stuck and the others not, with these shares."""
+    changed = {}
+    for name, runs in columns.items():
+        world, label = name.split(": ")
+        is_stuck = label == paper.PURE and world not in paper.EASY
+        reward = worlds.WORLDS[world].reward * (not is_stuck)
+        changed[name] = np.full_like(runs, reward)
+        changed[name][:, -1] = stuck if is_stuck else healthy
+    return changed
+
+
+@pytest.mark.parametrize(
+    ("stuck", "healthy", "verdicts"),
+    [(0.9, 0.1, ["holds", "holds"]), (0.4, 0.6, ["fails", "fails"])],
+)
+def test_the_diagnosis_counts_warnings_in_stuck_and_healthy_runs(
+    columns: Columns, stuck: float, healthy: float, verdicts: list[str]
+) -> None:
+    many = {name: np.concatenate([runs] * 10) for name, runs in columns.items()}
+    size = replace(SMALL, most_cycles=25_000)
+    score = paper.experiment.score(size, with_shares(many, stuck, healthy))
+    found = {claim.name: claim.verdict for claim in score.claims}
+    assert [found["warned-if-stuck"], found["warned-if-healthy"]] == verdicts
+    charts = paper.experiment.figures(size, with_shares(many, stuck, healthy))
+    assert [panel.title[:3] for panel in charts["diagnosis"].panels] == ["(a)", "(b)"]
+    corner = charts["diagnosis"].panels[1].series[0]
+    assert ((corner.x == 0) & (corner.y == 1)).any() == (stuck > healthy)
+
+
+def test_the_cost_of_the_remedy_is_that_of_the_worse_world(columns: Columns) -> None:
+    size = replace(SMALL, most_cycles=25_000)
+    costly = dict(with_shares(columns, 1.0, 0.0))
+    claims = {claim.name: claim for claim in paper.experiment.score(size, costly).claims}
+    assert claims["cost-of-the-remedy"].verdict == "holds"
+    costly["1d-maze: remedy"] = 0.9 * costly["1d-maze: remedy"]
+    claims = {claim.name: claim for claim in paper.experiment.score(size, costly).claims}
+    assert claims["cost-of-the-remedy"].verdict == "fails"
+    assert claims["cost-of-the-remedy"].ours == pytest.approx(0.1)
 
 
 def test_the_figures_show_every_world_with_its_published_reward(columns: Columns) -> None:
