@@ -72,6 +72,7 @@ def test_links_lead_to_pages_figure_files_and_folded_checks(visit: Open, report:
     page.get_by_role("link", name="All results").click()
     assert page.title() == "The claims of the paper"
     page.get_by_role("link", name="chain").first.click()
+    page.wait_for_load_state("load")
     links = page.locator(".files a").all()
     assert len(links) == 4
     for link in links:
