@@ -217,6 +217,40 @@ def test_a_loaded_belief_continues_with_the_trees_drawn_last() -> None:
         assert belief.sample(Stream(2)).gain == restored.sample(Stream(2)).gain
 
 
+@pytest.mark.parametrize("max_states", [2, 5, 20])
+def test_a_belief_whose_drawn_trees_were_cut_can_be_loaded(max_states: int) -> None:
+    problem, cut = small(9, max_states=max_states), 0
+    belief = learned(problem, random_cycles(problem, 300, seed=3))
+    for seed in range(20):
+        m, restored = belief.sample(Stream(seed)), problem.belief()
+        restored.load(belief.save())
+        again = restored.last()
+        assert again is not None
+        assert (again.gain, again.state) == (m.gain, m.state)
+        assert again.observation_probabilities(None, 1) == m.observation_probabilities(None, 1)
+        cut += m.plan.limit < 9
+    assert cut >= 5
+
+
+def test_the_fields_besides_the_reward_may_be_one_tuple() -> None:
+    problem = ContextTrees(2, {"at": 3, "light": 2, "reward": [0.0, 1.0]}, depth=5)
+    flat, nested = problem.belief(), problem.belief()
+    for at, light, r in [(0, 1, 0.0), (2, 0, 1.0), (1, 1, 1.0)]:
+        flat.observe(None, 0, (r, at, light))
+        nested.observe(None, 0, (r, (at, light)))
+    assert nested.log_evidence == flat.log_evidence
+    for bad in (
+        (1.0, (0, 1, 1)),
+        (1.0, (0,)),
+        (1.0, 0),
+        {"reward": 1.0, "at": 0, "light": 0},
+        "12",
+    ):
+        with pytest.raises(BadEvidence, match=r"expected \(reward, at, light\)"):
+            nested.observe(None, 0, bad)
+    assert nested.steps == 3
+
+
 @pytest.mark.parametrize(
     ("name", "change"),
     [
@@ -237,6 +271,7 @@ def test_a_loaded_belief_continues_with_the_trees_drawn_last() -> None:
         ("drawn", lambda v: v + 0.5),
         ("drawn", lambda v: np.concatenate([v[:1] + 0.5, v[1:]])),
         ("drawn", lambda v: 0.5 * v),
+        ("drawn", lambda v: np.concatenate([v[:1], [1e300], v[2:]])),
         ("full", lambda v: v + 2),
         ("drawn", lambda v: np.array([4.0, 0.0, 1.0, 0.0, 0.0])),  # one leaf for two fields
     ],

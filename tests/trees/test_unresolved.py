@@ -60,6 +60,20 @@ def test_untested_actions_equal_those_found_by_counting(nats: float, distance: f
     assert 0.0 < np.mean(shares) < 1.0
 
 
+@pytest.mark.parametrize("steps", [40, 120, 200, 249])
+def test_a_single_trial_counts_only_in_its_own_context(steps: int) -> None:
+    """Until step 250 one trial is enough, and its node has no children yet."""
+    differs = 0
+    for seed in range(10):
+        rng, cycles = np.random.default_rng(seed), random_cycles(small(6), steps, seed)
+        for cycle in cycles:
+            cycle[0] = int(rng.random() < 0.02)
+        expected = untested_cycles(cycles, 6, 2, *trials_needed(steps))
+        assert learned(small(6), cycles).unresolved(None).share == np.mean(expected)
+        differs += 0.0 < np.mean(expected) < 1.0
+    assert differs >= 3
+
+
 def test_the_present_context_is_unresolved_as_counting_says() -> None:
     """Of 400 contexts, some are unresolved and others are not."""
     problem, found = ContextTrees(2, {"reward": [0.0, 1.0]}, depth=5), set()
@@ -195,7 +209,7 @@ def test_a_full_memory_still_finds_an_action_that_was_never_taken() -> None:
 
 
 def test_probabilities_of_tree_agents_are_those_of_their_policy_and_exploration() -> None:
-    agent = CORRIDOR.agent(exploration=lambda t: 0.25, schedule=Every(4))
+    agent = CORRIDOR.agent(exploration=lambda t: 0.25, remedy=None, schedule=Every(4))
     world, rng = Corridor(), Stream(1)
     for _ in range(200):
         a = agent.act(rng)

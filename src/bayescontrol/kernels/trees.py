@@ -75,7 +75,7 @@ def _mix(odds: float, leaf_value: float, below: float) -> float:
 def branch_slot(layout: Layout, slot: int, level: int) -> int:
     """Return the slot of the symbol on which the tree of `slot` branches at this level.
 
-    The tree of states, whose contexts begin with the last slot, is like that of a slot after it.
+    For the tree of states pass the number of slots: its contexts begin with the last slot.
     """
     slots: int = layout.size.size
     return (slot - 1 - level) % slots
@@ -198,21 +198,22 @@ def predict(
 
 @leaf
 def is_untested(
-    layout: Layout, nodes: Nodes, symbols: AnyArray, end: int, action: int, least: float,
-    trials: float,
+    layout: Layout, nodes: Nodes, memory: IntArray, symbols: AnyArray, end: int, action: int,
+    least: float, trials: float,
 ) -> bool:  # fmt: skip
     """Return whether another action has fewer than `trials` trials in a context before `end`.
 
-    Only those suffixes of the context count in which `action` was taken at least `least` times.
-    Where a node has no children, its trials stand for those of the longer contexts, which are as
-    many or fewer.
+    Only those suffixes of the context count in which `action` was taken at least `least` times. If
+    the memory is full, the trials of a node without children stand for those of the longer
+    contexts, which are as many or fewer.
     """
     if nodes.child[0] == 0:
         return False
     for other in range(layout.size[0]):
         node, tried, level = nodes.child[0] + action, nodes.child[0] + other, 1
+        count = nodes.n[tried]
         while other != action and nodes.n[node] >= least:
-            if nodes.n[tried] < trials:
+            if count < trials:
                 return True
             if level == layout.depth or nodes.child[node] == 0:
                 break
@@ -220,19 +221,23 @@ def is_untested(
             node = nodes.child[node] + k
             if nodes.child[tried] > 0:
                 tried = nodes.child[tried] + k
+                count = nodes.n[tried]
+            elif count == 1 and not memory[FULL] and symbols[nodes.visit[tried] - 1 - level] != k:
+                count = 0  # the only trial was in another context
             level += 1
     return False
 
 
 @leaf
 def count_untested(
-    layout: Layout, nodes: Nodes, symbols: AnyArray, start: int, end: int, least: float,
-    trials: float,
+    layout: Layout, nodes: Nodes, memory: IntArray, symbols: AnyArray, start: int, end: int,
+    least: float, trials: float,
 ) -> int:  # fmt: skip
     """Return for how many cycles from `start` to `end` some action is untested."""
     count = 0
     for at in range(start, end, layout.size.size):
-        count += is_untested(layout, nodes, symbols, at, symbols[at], least, trials)
+        action = symbols[at]
+        count += is_untested(layout, nodes, memory, symbols, at, action, least, trials)
     return count
 
 

@@ -133,7 +133,7 @@ def _pomdps() -> None:
 
 
 def _trees() -> None:
-    """Compile context trees: learning, draws, plans, and the comparison of unresolved trees."""
+    """Compile context trees: learning, draws, plans, and the search for untested actions."""
     tiger = pomdp.tiger()
     percepts = {"observation": list(tiger.observations), "reward": [-100, -1, 10]}
     problem = trees.ContextTrees(list(tiger.actions), percepts, depth=2,
@@ -141,6 +141,7 @@ def _trees() -> None:
     _run(problem.agent, tiger.environment())
     belief = problem.belief()
     belief.predictive(None, "listen")
+    belief.unresolved(None)
 
 
 def _plants() -> None:

@@ -69,16 +69,23 @@ class Alphabet:
         return kernels.trees.Layout(np.array(sizes), np.array(odds), depth)
 
     def cycle(self, a: Any, o: Any) -> list[int]:
-        """Return the symbols of an action and an observation; raise an error if one is invalid."""
+        """Return the symbols of an action and an observation; raise an error if one is invalid.
+
+        Several fields besides the reward may also be one tuple: (r, (field, …)).
+        """
         action = self.actions.place(a)
+        parts: Any = None if isinstance(o, str | Mapping) else o
         try:
-            r, *others = o
+            r, *others = parts
         except (TypeError, ValueError):
             others = []
             r = None
+        if len(others) == 1 < len(self.fields) - 1 and isinstance(others[0], tuple | list):
+            others = [*others[0]]
         if len(others) != len(self.fields) - 1 or r is None:
             shown = ", ".join(["reward", *[name for name in self.fields if name != "reward"]])
-            raise BadEvidence(f"observation {o!r} after action {a!r}: expected ({shown})")
+            comma = "" if "," in shown else ","
+            raise BadEvidence(f"observation {o!r} after action {a!r}: expected ({shown}{comma})")
         symbols = [action]
         for (name, names), value in zip(self.fields.items(), [*others, r], strict=True):
             try:

@@ -221,8 +221,8 @@ class ContextTreeBelief(Saved):
         cycle, history = self.layout.size.size, self.history
         count = min(COMPARED, self.steps)
         found = kernels.trees.count_untested(
-            self.layout, self._nodes, history.symbols, history.end - count * cycle, history.end,
-            *trials_needed(self.steps, nats, distance),
+            self.layout, self._nodes, self._memory, history.symbols,
+            history.end - count * cycle, history.end, *trials_needed(self.steps, nats, distance),
         )  # fmt: skip
         return Unresolved(found / max(count, 1), ())
 
@@ -231,8 +231,8 @@ class ContextTreeBelief(Saved):
         self._require_no_situation(x)
         history = self.history
         return kernels.trees.is_untested(
-            self.layout, self._nodes, history.symbols, history.end, self.alphabet.actions.place(a),
-            *trials_needed(self.steps),
+            self.layout, self._nodes, self._memory, history.symbols, history.end,
+            self.alphabet.actions.place(a), *trials_needed(self.steps),
         )  # fmt: skip
 
     def _new_trees(self, size: int) -> "kernels.trees.Drawn":
@@ -267,12 +267,13 @@ class ContextTreeBelief(Saved):
             width = self._nodes.counts.shape[1]
             size, surplus = divmod(len(rest), width + 1)
             trees, whole = self._new_trees(size), np.array([limit, *rest[:size]])
-            if surplus or not (whole == np.rint(whole)).all():
+            is_whole = (whole == np.rint(whole)) & (whole >= 0) & (whole <= max(size, self.depth))
+            if surplus or not is_whole.all():
                 raise damaged("'drawn' has no valid trees")
             trees.child[:], trees.p[:] = rest[:size], np.reshape(rest[size:], (size, width))
             if not (
                 kernels.trees.place_nodes(self.layout, trees.child, trees.slot, trees.level)
-                and 0 <= limit <= self.depth
+                and limit <= self.depth
                 and (trees.p >= 0.0).all()
                 and (abs(trees.p.sum(1) - 1.0) < 1e-9)[_used_leaves(trees, limit)].all()
             ):
@@ -320,6 +321,6 @@ class ContextTreeBelief(Saved):
 
 
 def _used_leaves(trees: "kernels.trees.Drawn", limit: float) -> BoolArray:
-    """Return which nodes are leaves with parameters; those below a cut have none."""
-    leaves: BoolArray = (trees.child == 0) & (trees.level - trees.slot <= limit)
+    """Return which nodes are leaves with parameters; those below a cut have no slot and none."""
+    leaves: BoolArray = (trees.slot > 0) & (trees.child == 0) & (trees.level - trees.slot <= limit)
     return leaves

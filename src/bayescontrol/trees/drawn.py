@@ -138,7 +138,7 @@ def _states(
     max_states: int,
 ) -> tuple["kernels.tree_plan.States", int, int]:  # fmt: skip
     """Return the states of cut trees, their number of nodes and of states; -1 if too many."""
-    # At most one of two nodes on a path branches on the only action, if there is no other.
+    # If there is only one action, nodes that branch on it have one child: up to twice as many.
     room = (4 if layout.size[0] == 1 else 2) * max_states + int(layout.size.max())
     states = kernels.tree_plan.States(*(np.empty(room, np.int64) for _ in range(5)))
     scratch = np.empty(used, np.int64)
