@@ -283,7 +283,7 @@ class UnresolvedModes(Diagnosis[X_contra], Protocol[X_contra]):
 
 
 class UnresolvedActions(Diagnosis[X_contra], Protocol[X_contra, A_contra]):
-    """Say whether actions other than a, which the agent would take, are untested here."""
+    """Say whether some action other than a is untested here; a is what the agent would do."""
 
     def is_unresolved(self, x: X_contra, a: A_contra, /) -> bool: ...
 

@@ -8,7 +8,6 @@ Draw a mode, do what it would do. Observations are evidence; the agent's own act
 interventions (the hats) and are not.
 """
 
-import math
 from collections.abc import Callable
 from html import escape
 from types import SimpleNamespace
@@ -16,7 +15,7 @@ from typing import Any, ClassVar, Generic, Self, TypeAlias, TypeVar
 
 import numpy as np
 
-from bayescontrol._arrays import IntArray, as_integer, require_between
+from bayescontrol._arrays import IntArray, as_integer
 from bayescontrol._mode_queries import has, require, require_instance, require_policies
 from bayescontrol._support.display import shown
 from bayescontrol._support.saved import Array, Part, Plain, Saved, damaged, declare
@@ -275,10 +274,8 @@ class ControlRule(Saved, Generic[M, X, A, O]):
         Unresolved(share=1.0, modes=(TabularMode(0, 'A'), TabularMode(1, 'B')))
         """
         belief: Diagnosis[X] = self._belief_with(Diagnosis)
-        require_between("nats", nats, 0.0, math.inf)
         if distance is None:
             return belief.unresolved(self.x, nats=nats)
-        require_between("distance", distance, 0.0, 1.0)
         return belief.unresolved(self.x, nats=nats, distance=distance)
 
     def _offers(self, capability: type) -> bool:

@@ -143,3 +143,5 @@ def test_a_belief_about_changing_modes_has_no_unresolved_modes() -> None:
 def test_invalid_thresholds_are_refused(bad: dict[str, float]) -> None:
     with pytest.raises(ValueError, match=next(iter(bad))):
         chain(3).agent().unresolved(**bad)
+    with pytest.raises(ValueError, match=next(iter(bad))):
+        chain(3).agent().belief.unresolved(0, **bad)

@@ -325,3 +325,12 @@ def test_an_action_that_is_not_listed_is_refused_before_the_step_counts() -> Non
     named = ExploringRule.of(random_modes(2).agent(), [1, 0])
     with pytest.raises(IncompatibleState, match="saved with actions"):
         named.load(ExploringRule.of(random_modes(2).agent(), 2).save())
+
+
+def test_a_saved_probability_above_one_is_damaged() -> None:
+    agent = chain_explorer()
+    interact(agent, chain(4).environment(0), 3, seed=0)
+    arrays = agent.save()
+    arrays["probability"] = np.array(1.5)
+    with pytest.raises(IncompatibleState, match="'probability' is 1.5"):
+        chain_explorer().load(arrays)

@@ -10,7 +10,7 @@ from tests.pomdp.enumeration import of_paths, random_pomdp
 
 from bayescontrol import MISSING, Stream
 from bayescontrol.errors import BadEvidence, BadSituation, InvalidTable, UnknownAction, UnknownState
-from bayescontrol.pomdp import POMDP, Percept
+from bayescontrol.pomdp import POMDP, Percept, POMDPModes
 
 TABLES: dict[str, Any] = {
     "states": ["broken", "works"], "actions": ["run", "repair"], "observations": ["loud", "quiet"],
@@ -114,7 +114,8 @@ CHANGES: list[tuple[dict[str, Any], str]] = [
     ({"observations": 3}, r"expected \(actions, states, observations\) = \(2, 2, 3\)"),
     ({"discount": 1.0}, r"discount=1.0: it must be in \[0.0, 1.0\)"),
     ({"start": [0.5, 0.6]}, "start.* sums to 1.1"),
-    ({"start": [1.0]}, r"start has shape \(1, 1\)"),
+    ({"start": [1.0]}, r"start=\[1.0\]: expected a state, or 2 probabilities of states"),
+    ({"start": 0.5}, "start=0.5: expected a state, or 2 probabilities of states"),
 ]
 
 
@@ -149,6 +150,8 @@ def test_tables_that_would_not_fit_into_memory_are_refused() -> None:
         ((math.inf, "loud"), "reward inf"),
         ((0.0, "silent"), "no observation 'silent': the observations are 'loud', 'quiet'"),
         ((0.0, ["loud"]), r"no observation \['loud'\]"),
+        ("ok", r"observation 'ok': expected \(reward, observation\)"),
+        ({"loud": 0.0, "quiet": 1.0}, r"expected \(reward, observation\)"),
     ],
 )
 def test_a_malformed_observation_is_refused(o: Any, complaint: str) -> None:
@@ -160,6 +163,9 @@ def test_a_malformed_observation_is_refused(o: Any, complaint: str) -> None:
 
 def test_an_unknown_action_and_a_distribution_of_other_states_are_refused() -> None:
     pomdp = POMDP(**TABLES)
+    for text in ("loud", ["a", "b"], [1j, 0.0]):
+        with pytest.raises(BadSituation, match="b: expected an array of numbers"):
+            pomdp.condition(text, "run", (0.0, "loud"))
     for b in (np.ones(3) / 3, [1.0, 1.0], [1.5, -0.5], [math.nan, 1.0], 1.0):
         with pytest.raises(BadSituation, match="expected 2 probabilities of states, which sum to"):
             pomdp.condition(b, "run", (0.0, "loud"))
@@ -179,3 +185,14 @@ def test_the_settings_give_the_same_problem() -> None:
         assert (again.signals, again.discount) == (pomdp.signals, 0.5)
     with pytest.raises(InvalidTable, match="nor the settings of one"):
         POMDP.of({"states": 2})
+
+
+def test_rounding_errors_of_rewards_do_not_tell_models_apart() -> None:
+    models = [POMDP(**(TABLES | {"reward": [[r, -1], [1, -1]]})) for r in (0.1 + 0.2, 0.3)]
+    modes = POMDPModes(models)
+    agent = modes.agent()
+    for r in (0.3, 0.1 * 3):
+        agent.observe("run", (r, "loud"))
+    assert agent.belief.posterior().tolist() == [0.5, 0.5]
+    assert models[0].signals == models[1].signals
+    assert POMDP(**models[0].settings()).rewards.tobytes() == models[0].rewards.tobytes()

@@ -187,7 +187,7 @@ REFUSED: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"pomdps": [tiger(), tiger(rewards_observed=False)]}, InvalidTable, "POMDP 1 has rewards_obs"),
     ({"pomdps": [tiger(), random_pomdp(0)]}, InvalidTable, "POMDP 1 has actions"),
     ({"policy": "best"}, InvalidTable, "policy='best': expected one of qmdp, fast_informed"),
-    ({"policy": [Coward(), Coward()]}, InvalidTable, "a list with a policy for each of 1 POMDP"),
+    ({"policy": [Coward(), Coward()]}, InvalidTable, "a list of policies, as many as POMDPs: 1"),
     ({"policy": 3}, InvalidTable, "policy=3: expected a planner"),
     ({"policy": Coward}, MissingCapability, "the policy is the class Coward"),
     ({"policy": [object()]}, MissingCapability, "has no method act: it needs act"),

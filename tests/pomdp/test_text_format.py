@@ -129,6 +129,11 @@ def test_names_may_look_like_statements_and_a_discount_of_one_is_the_average() -
     assert found.transition[0, 0].tolist() == [0, 1]
 
 
+def test_without_a_start_a_reset_leads_to_any_state() -> None:
+    text = HEAD + TABLES + "T: go reset\n"
+    assert read_pomdp(text).transition[:, 1].tolist() == [[0.5, 0.5]] * 2
+
+
 ERRORS = [
     ("discount: 1.5", "line 1: expected a number from 0 to 1, not '1.5'"),
     ("discount 0.9", "line 1: expected a colon after 'discount', not '0.9'"),
@@ -143,7 +148,7 @@ ERRORS = [
     (HEAD + "start: 0.5", r"line 6: start: has 1 probabilities, which sum to 0.5: expected 2"),
     (HEAD + "start: nowhere", "line 6: expected a number from 0 to 1, not 'nowhere'"),
     (HEAD + "start: home nowhere", "line 6: there is no state 'nowhere': expected one of home, aw"),
-    (HEAD + "start exclude: home away\n" + TABLES, "start.* sums to 0"),
+    (HEAD + "start exclude: home away\n" + TABLES, "line 6: start exclude: no state is left"),
     (HEAD + "T: fly identity", "line 6: there is no action 'fly': expected one of stay, go"),
     (HEAD + "T: 2 identity", "line 6: there is no action '2'"),
     (HEAD + "T: go : home : away 1.2", "line 6: expected a number from 0 to 1, not '1.2'"),
@@ -151,7 +156,7 @@ ERRORS = [
     (HEAD + "T: go : home 0.5\nO: go", "line 7: 'O' after 1 of 2 numbers of the entry of T in"),
     (HEAD + "T: go\n0.5 0.5\n0.5", "line 8: 'the end' after 3 of 4 .*: expected numbers, or"),
     (HEAD + "T: go : home identity", "line 6: 'identity' after 0 of 2 numbers.*or uniform"),
-    (HEAD + "T: go reset", "line 6: 'reset' after 0 of 4"),
+    (HEAD + "R: go : home reset", "line 6: 'reset' after 0 of 4"),
     (HEAD + "R: go 1", "line 6: R needs 2 or more of actions, states, states, observations"),
     (HEAD + "R: go : home : home : dark nan", "line 6: 'nan' after 0 of 1"),
     (HEAD + "R: go : home : home : dark 1e999", "line 6: expected a number, not '1e999'"),
@@ -175,7 +180,7 @@ def test_a_file_that_is_not_in_utf_8_is_refused_and_a_byte_order_mark_is_not(
 ) -> None:
     file, text = tmp_path / "world.POMDP", HEAD + TABLES
     file.write_bytes(b"\xef\xbb\xbf" + text.encode())
-    assert read_pomdp(file).states == ("home", "away")
+    assert read_pomdp(file).states == read_pomdp("\ufeff" + text).states == ("home", "away")
     file.write_bytes(b"# caf\xe9\n" + text.encode())
     with pytest.raises(InvalidTable, match=r"world.POMDP is not a text in UTF-8"):
         read_pomdp(file)

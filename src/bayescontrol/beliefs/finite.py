@@ -6,6 +6,7 @@ The belief queries hypotheses and never policies, so it cannot condition on the 
 actions: actions are interventions.
 """
 
+import math
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -290,6 +291,8 @@ class FiniteBelief(Tempered, Generic[M]):
         >>> belief.unresolved(0).share
         1.0
         """
+        require_between("nats", nats, 0.0, math.inf)
+        require_between("distance", distance, 0.0, 1.0)
         found, weights = self._unresolved(x, nats, distance)
         order = found[np.argsort(-weights[found], kind="stable")]
         modes = tuple(self._hypotheses.bound[int(m)] for m in order)

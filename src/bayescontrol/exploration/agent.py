@@ -1,8 +1,8 @@
 """A control rule that explores: random actions, and policies that tell models apart.
 
     P(a_t | âo_<t, m) = (1 - ε) P(a_t | m, x) + ε / A             exact, given the mode m that acts
-    ε = ε_t                                                       or 1 - (1 - ε_t)(1 - chance) in a
-                                                                  test of the remedy with trees
+    ε = ε_t                                                       or 1 - (1 - ε_t)(1 - chance) where
+                                                                  the remedy may test, with trees
 
 The posterior of the control rule converges only if the drawn modes act so that wrong ones are
 refuted (the consistency condition of the paper). An agent that never does what would refute a wrong
@@ -186,8 +186,8 @@ class ExploringRule(ControlRule[Any, Any, Any, Any]):
                 "of an action needs: add it to each mode"
             )
         self.exploration, self.remedy = exploration, remedy
-        #: For how many steps the current mode of the remedy acts from its last action on, 0 if
-        #: another mode acts; and how many actions were those of the remedy.
+        #: The steps left to the mode of the remedy, the last one included, 0 if another mode acts;
+        #: and how many actions were those of the remedy.
         self._left = 0
         self.followed = 0
         #: P(b | âo_<t, m) of every action b at the last one, given the mode m that acted. They are
@@ -319,6 +319,8 @@ class ExploringRule(ControlRule[Any, Any, Any, Any]):
         """Raise an error if the counts of the remedy are impossible."""
         super()._check_state(new)
         new.probabilities = {}
+        if new.probability > 1.0:
+            raise damaged(f"'probability' is {new.probability}")
         if new.followed > new._t or (new._left and new.mode is None):
             raise damaged(f"the remedy has taken {new.followed} of {new._t} actions")
         if not isinstance(new._recent, list | np.ndarray):

@@ -106,10 +106,10 @@ class AlphaVectors:
 
     def _values(self, b: ArrayLike) -> FloatArray:
         """Return Σ_x b(x) α_k(x) of every vector k."""
-        point, X = np.asarray(b, np.float64), self.vectors.shape[1]
+        point, X = as_numbers(b, "b", BadSituation), self.vectors.shape[1]
         is_distribution = point.shape == (X,) and (point >= 0.0).all()
         if not (is_distribution and abs(point.sum() - 1.0) <= kernels.pomdp.TOLERANCE):
-            raise BadSituation(f"b={b!r}: expected {X} probabilities of states")
+            raise BadSituation(f"b={b!r}: expected {X} probabilities of states, which sum to 1")
         values: FloatArray = self.vectors @ point
         return values
 

@@ -69,7 +69,8 @@ class POMDP:
     `discount`, or the average reward if it is None. `start` is the distribution of the first
     state, or its name; by default it is uniform. An observation of an agent is a pair (reward,
     observation). With `rewards_observed=False`, which is common in the literature, agents ignore
-    the reward in it, and an observation may also come alone.
+    the reward in it, and an observation may also come alone. Rewards are rounded to twelve digits:
+    rounding errors tell nothing about the state or the problem.
 
     >>> pomdp = POMDP(["broken", "works"], ["run", "repair"], ["loud", "quiet"],
     ...               transition=[[[1, 0], [0, 1]], [[0.1, 0.9], [0, 1]]],
@@ -105,7 +106,7 @@ class POMDP:
         self.observation = _probabilities(
             observation, "observation", action, state, ("observations", Z)
         )
-        r = as_numbers(reward, "reward", InvalidTable) + 0.0  # -0. becomes 0.
+        r = as_numbers(reward, "reward", InvalidTable)
         if r.shape not in ((X, A), (X, A, X), (X, A, X, Z)):
             raise InvalidTable(
                 f"reward has shape {r.shape}: expected {(X, A)}, {(X, A, X)} or {(X, A, X, Z)}"
@@ -113,8 +114,8 @@ class POMDP:
         if not np.isfinite(r).all():
             where = tuple(np.argwhere(~np.isfinite(r))[0].tolist())
             raise InvalidTable(f"reward{list(where)} is {r[where]}: it must be finite")
-        #: The rewards as they were given.
-        self.rewards: FloatArray = r
+        #: The rewards, to twelve digits.
+        self.rewards: FloatArray = _rounded(r)
         self.discount = (
             None
             if discount is None
@@ -145,7 +146,10 @@ class POMDP:
         if isinstance(start, str | int) or (isinstance(start, Hashable) and start in self.states):
             first: FloatArray = np.eye(X)[self.states.place(start)]
             return first
-        return _probabilities([start], "start", ("one", 1), ("states", X)).ravel()
+        p = as_numbers(start, "start", InvalidTable)
+        if p.shape != (X,):
+            raise InvalidTable(f"start={start!r}: expected a state, or {X} probabilities of states")
+        return _probabilities([p], "start", ("one", 1), ("states", X)).ravel()
 
     def _fill(self) -> None:
         """Compute the signals, M and the expected rewards."""
@@ -215,11 +219,13 @@ class POMDP:
         if not self.rewards_observed:
             with suppress(BadEvidence):
                 return 0.0, self.observations.place(o)
+        pair: Any = None if isinstance(o, str | Mapping) else o
         try:
-            r, z = o
-            reward = float(r) if isinstance(r, Real) else math.nan
+            r, z = pair
+            reward = float(f"{float(r):.12g}") if isinstance(r, Real) else math.nan
         except (TypeError, ValueError, OverflowError):
-            raise BadEvidence(f"observation {o!r}: expected (reward, observation)") from None
+            alone = "" if self.rewards_observed else f", or one of {self.observations}"
+            raise BadEvidence(f"observation {o!r}: expected (reward, observation){alone}") from None
         if not math.isfinite(reward):
             raise BadEvidence(f"reward {r!r} in {o!r}: expected a finite number")
         return reward, self.observations.place(z)
@@ -285,9 +291,20 @@ def _probabilities(table: ArrayLike, name: str, *axes: tuple[str, int]) -> Float
     return np.asarray(p / np.where(np.abs(total - 1.0) <= ROUNDING, 1.0, total), np.float64)
 
 
+def _rounded(numbers: FloatArray) -> FloatArray:
+    """Return the numbers to twelve digits.
+
+    >>> _rounded(np.array([0.1 + 0.2, -0.0])).tolist()
+    [0.3, 0.0]
+    """
+    distinct, place = np.unique(numbers, return_inverse=True)
+    rounded = np.array([float(f"{x:.12g}") + 0.0 for x in distinct])
+    return rounded[place].reshape(numbers.shape)
+
+
 def _filtered(b: ArrayLike, M: FloatArray) -> tuple[FloatArray, float]:
     """Return b' and p of `kernels.pomdp.condition`; raise BadSituation if b is no distribution."""
-    before, after = np.ascontiguousarray(b, np.float64), np.empty(len(M))
+    before, after = as_numbers(b, "b", BadSituation), np.empty(len(M))
     p = kernels.pomdp.condition(before, M, after) if before.shape == after.shape else math.nan
     if math.isnan(p):
         raise BadSituation(f"b={b!r}: expected {len(M)} probabilities of states, which sum to 1")

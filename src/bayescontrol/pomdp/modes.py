@@ -211,8 +211,8 @@ def _policies(pomdps: Sequence[POMDP], policy: Planning) -> tuple[Any, ...]:
         ]
     else:
         raise InvalidTable(
-            f"policy={str(policy)[:80]}: expected a planner or its name, or a list with a policy "
-            f"for each of {counted(len(pomdps), 'POMDP')}"
+            f"policy={str(policy)[:80]}: expected a planner or its name, or a list of policies, "
+            f"as many as POMDPs: {len(pomdps)}"
         )
     for m, (pomdp, each) in enumerate(zip(pomdps, found, strict=True)):
         if isinstance(each, AlphaVectors):

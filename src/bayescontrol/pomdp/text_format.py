@@ -70,10 +70,10 @@ def read_pomdp(source: str | Path, *, rewards_observed: bool = True) -> POMDP:
     text = str(source)
     if isinstance(source, Path) or "\n" not in text:
         try:
-            text = Path(source).read_text(encoding="utf-8-sig")
+            text = Path(source).read_text(encoding="utf-8")
         except UnicodeDecodeError as error:
             raise InvalidTable(f"{source} is not a text in UTF-8 ({error})") from None
-    reader = _Reader(text)
+    reader = _Reader(text.removeprefix("\ufeff"))  # the mark that some editors write
     reader.read_statements()
     T, O, R = reader.tables()  # noqa: E741 - the names of the format
     states, actions, observations = (reader.names[name] for name in _LISTS)
@@ -200,7 +200,9 @@ class _Reader:
         if is_named or (len(words) == 1 and words[0].text.isdecimal()):
             places = [self._place(word, "states") for word in words]
             p = np.isin(np.arange(len(names)), places) != (keyword == "exclude")
-            return np.asarray(p / max(p.sum(), 1), np.float64)
+            if not p.any():
+                self._fail(statement, "start exclude: no state is left")
+            return np.asarray(p / p.sum(), np.float64)
         p = np.array([self._number(word, 0.0, 1.0) for word in words])
         if p.size != len(names) or abs(p.sum() - 1.0) > ROUNDING:
             self._fail(
@@ -241,8 +243,9 @@ class _Reader:
             words["uniform"] = np.full(shape[-1], 1.0 / shape[-1])
             if len(shape) == 2 and shape[0] == shape[1]:
                 words["identity"] = np.eye(shape[0])
-            if statement.text == "T" and self.start is not None:
-                words["reset"] = self.start
+            if statement.text == "T":
+                uniform = np.full(shape[-1], 1.0 / shape[-1])
+                words["reset"] = uniform if self.start is None else self.start
         if word in words:
             self._next()
             return words[word]
