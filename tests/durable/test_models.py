@@ -134,9 +134,11 @@ def test_a_schedule_is_rebuilt_from_its_stored_name(schedule: Any) -> None:
 
 
 def test_an_agent_over_models_follows_tsde_also_from_its_stored_settings() -> None:
-    model = models.as_model(DirichletMDP(2, 2), tsde)
+    model = models.as_model(DirichletMDP(2, 2))  # the default of the problem
     assert model.settings["schedule"] == ["tsde"]
     assert models.model_of(written(model)).build().schedule is tsde
+    chosen = models.as_model(DirichletMDP(2, 2), schedules.every_step)
+    assert chosen.settings["schedule"] == ["every_step"]
     with pytest.raises(ValueError, match="no stored name for a bernoulli-bandit"):
         models.as_model(BernoulliBandit(2), tsde)
 

@@ -31,7 +31,7 @@ from bayescontrol.lqr.problem import LinearQuadratic
 from bayescontrol.mdp.dirichlet import DirichletMDP
 from bayescontrol.mdp.gibbs import GibbsMDP
 from bayescontrol.pomdp.modes import POMDPModes
-from bayescontrol.schedules import Schedule, every_step
+from bayescontrol.schedules import Schedule
 from bayescontrol.trees.problem import ContextTrees
 
 # -- the kinds of problems that logs can store ----------------------------------------------------
@@ -226,15 +226,17 @@ def named_model(
     return Model(name, version, plain, build, accepts_late_feedback)
 
 
-def as_model(problem: Any, schedule: Schedule = every_step, temperature: float = 1.0) -> Model:
+def as_model(problem: Any, schedule: Schedule | None = None, temperature: float = 1.0) -> Model:
     """Return the model of a problem of this library, or the model itself.
+
+    By default the schedule is that of `problem.agent()`.
 
     >>> from bayescontrol import LinearBandit
     >>> as_model(LinearBandit(["red", "blue"], features=2)).settings["features"]
     2
     """
     if isinstance(problem, Model):
-        if schedule is not every_step or temperature != 1.0:
+        if schedule is not None or temperature != 1.0:
             raise ValueError("schedule, temperature: set them in `build` of the named model")
         return problem
     kind = kind_of(problem)
@@ -246,7 +248,7 @@ def as_model(problem: Any, schedule: Schedule = every_step, temperature: float =
             "a new agent"
         )
     draws = {
-        "schedule": stored_schedule(schedule, kind),
+        "schedule": stored_schedule(schedule or problem.agent().schedule, kind),
         "temperature": as_temperature(temperature),
     }
     return _built_in(kind.name, problem.settings() | draws, problem)

@@ -14,7 +14,7 @@ from bayescontrol.durable.configuration import Configuration
 from bayescontrol.durable.fold import Fold, require_no_drift
 from bayescontrol.durable.models import KINDS, Model, as_logged, as_model, model_of
 from bayescontrol.durable.stores.log import Log, LogStore, open_store
-from bayescontrol.schedules import Schedule, every_step
+from bayescontrol.schedules import Schedule
 from bayescontrol.seeding import Stream, as_seed
 
 
@@ -24,7 +24,7 @@ def open_agent(
     model: Any = None,
     *,
     seed: SupportsIndex | Stream | np.random.Generator | None = None,
-    schedule: Schedule = every_step,
+    schedule: Schedule | None = None,
     temperature: float = 1.0,
     configuration: Configuration | None = None,
     durable: bool = True,
@@ -34,8 +34,8 @@ def open_agent(
 
     `store` is an address ("sqlite:///shop.db", "postgresql://…") or an open store. `model` is a
     problem of this library or `named_model(…)`; it may be omitted for an existing log of a problem.
-    `schedule` and `temperature` are those of `problem.agent`. `configuration` is that of a new
-    agent; for an existing one it must be the current one, which `configure` changes.
+    `schedule` and `temperature` are those of `problem.agent`, with its defaults. `configuration` is
+    that of a new agent; for an existing one it must be the current one, which `configure` changes.
     `snapshot_every` is the number of events between two snapshots of the state.
 
     >>> from bayescontrol import BernoulliBandit

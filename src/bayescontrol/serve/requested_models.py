@@ -32,7 +32,7 @@ SCHEDULE: Final = SettingDoc(
     '["every_step"], ["doubling"], ["growing"], ["Every", k], ["Geometric", p], '
     '["WhenSituationReturns", home], ["MinimumDwell", steps, schedule]; '
     'for linear-quadratic also ["DeterminantDoubling", factor], for dirichlet-mdp also ["tsde"]',
-    "When to draw a new mode from the posterior.",
+    "When to draw a new mode from the posterior. Default: at every step for most problems.",
 )
 TEMPERATURE: Final = SettingDoc(
     "number from 0.001 to 1000",
@@ -66,7 +66,8 @@ def requested_model(name: str, plain: Mapping[str, object], models: Mapping[str,
     try:
         if "settings" in kind.settings and settings["problem"] in KINDS:  # also the problem inside
             _require_small(KINDS[settings["problem"]].model_kind, settings["settings"])
-        schedule = restored_schedule(settings.pop("schedule", ["every_step"]), kind)
+        stored = settings.pop("schedule", None)
+        schedule = None if stored is None else restored_schedule(stored, kind)
         temperature = settings.pop("temperature", 1.0)
         model = as_model(KINDS[name](**settings), schedule, temperature)
         model.driver()
