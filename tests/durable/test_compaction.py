@@ -41,6 +41,7 @@ from bayescontrol.errors import (
     ConflictingFeedback,
     DamagedLog,
     DiskFull,
+    IncompatibleState,
     InvalidRequest,
     ModelMismatch,
     StoreBusy,
@@ -180,6 +181,23 @@ def test_an_invalid_event_number_is_refused(shop: DurableAgent, through: Any) ->
     with pytest.raises(InvalidRequest, match=r"through=.*from 2 to 8"):
         shop.compact(through)
     assert seqs(shop) == list(range(1, 9))
+
+
+class Unreadable(bc.ControlRule[Any, Any, Any, Any]):
+    """An agent that saves its state and cannot load it."""
+
+    def load(self, arrays: Any) -> None:
+        raise IncompatibleState("the state is unreadable")
+
+
+def test_a_state_that_cannot_be_loaded_again_is_not_sealed(tmp_path: Path) -> None:
+    bandit = bc.BernoulliBandit(2)
+    model = named_model("unreadable", version=1, build=lambda: Unreadable(bandit.belief()))
+    with open_agent(url(tmp_path), "shop", model, seed=1) as agent:
+        agent.observe(agent.act(), 1)
+        with pytest.raises(IncompatibleState, match="unreadable"):
+            agent.compact(3)
+        assert seqs(agent) == [1, 2, 3]
 
 
 def test_an_observation_that_is_due_must_come_first() -> None:

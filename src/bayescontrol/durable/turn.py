@@ -237,7 +237,7 @@ class Turn:
         decision = self._require_decision(request)
         answer = self._find_answer(n)
         if answer is not None:
-            return _compare(request, answer)
+            return _compare(request, answer, can_withdraw=self._late_feedback)
         if not self._late_feedback and n != self.fold.due:
             why = f"decision {n} was never observed, but later ones exist"
             raise damaged_error(self._name, why)
@@ -356,7 +356,8 @@ class Turn:
             and answer is not None
             and not (answer.is_withdrawn or answer.is_default)
         ):
-            return _compare(request, answer)  # before a later request withdraws the answer
+            # before a later request withdraws the answer
+            return _compare(request, answer, can_withdraw=True)
         if answer is None:
             raise errors.InvalidRequest(f"decision {n} has no observation to withdraw")
         if withdraws and is_withdrawn:
@@ -465,7 +466,7 @@ _HANDLERS: Final[Mapping[type, Callable[[Turn, Any], Any]]] = {
 }  # fmt: skip
 
 
-def _compare(request: requests.Observe, answer: Answer) -> bool:
+def _compare(request: requests.Observe, answer: Answer, *, can_withdraw: bool) -> bool:
     """Return False if a repeated observation equals the answer; else raise ConflictingFeedback."""
     if same_value(answer.o, request.o) and answer.cost == request.cost:
         return False
@@ -475,7 +476,7 @@ def _compare(request: requests.Observe, answer: Answer) -> bool:
     )
     raise errors.ConflictingFeedback(
         f"decision {request.n} already has the observation {first}, which is kept; {second} is "
-        "rejected; withdraw the first one to replace it"
+        "rejected" + "; withdraw the first one to replace it" * can_withdraw
     )
 
 
