@@ -481,3 +481,15 @@ def test_context_trees_learn_a_corridor_whose_cells_look_alike() -> None:
     several: Any = gymnasium.make_vec(LAKE, num_envs=2)  # its actions are those of all lanes
     with pytest.raises(TypeError, match=r"not a gymnasium\.Env"):
         context_trees(several, [0, 1])
+    with pytest.raises(TypeError, match="vector environments are not possible"):
+        context_trees(several, [0, 1])
+
+
+def test_each_integer_of_a_composed_observation_is_a_field_of_context_trees() -> None:
+    env = gymnasium.make("Blackjack-v1")
+    problem = context_trees(env, [-1, 0, 1], depth=5)
+    sizes = {name: len(symbols) for name, symbols in problem.alphabet.fields.items()}
+    assert sizes == {"observation 0": 32, "observation 1": 11, "observation 2": 2, "reward": 3}
+    agent = problem.agent()
+    record = interact(agent, Continuing(env), 50, seed=0)
+    assert agent.belief.steps == len(record) == 50

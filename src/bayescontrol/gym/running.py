@@ -70,7 +70,7 @@ class Continuing:
         pause: bool = False,
         reward: bool = True,
     ) -> None:
-        _require_env(env)
+        _require_env(env, "for vector environments use drive")
         if truncated not in ("end", "go on"):
             raise ValueError(f'truncated={truncated!r}: it must be "end" or "go on"')
         self.env, self.truncated, self.pause, self.reward = env, truncated, pause, reward
@@ -114,12 +114,10 @@ class Continuing:
         return f"Continuing({self.env}, in {self.x!r}, {self.ends} episodes ended)"
 
 
-def _require_env(env: Any) -> None:
-    """Raise TypeError unless this is a Gymnasium environment with one stream."""
+def _require_env(env: Any, hint: str) -> None:
+    """Raise TypeError unless this is a single Gymnasium environment."""
     if not isinstance(env, gymnasium.Env):
-        raise TypeError(
-            f"env={env!r} is not a gymnasium.Env; to run an agent in a vector environment use drive"
-        )
+        raise TypeError(f"env={env!r} is not a gymnasium.Env; {hint}")
 
 
 End: TypeAlias = Literal["transition", "mask", "end"]
@@ -172,7 +170,8 @@ def context_trees(
     """Return the class of context trees for an environment with finite spaces.
 
     `rewards` are its possible rewards, and `settings` those of `ContextTrees`. Run its agent with
-    `interact` and `Continuing`: the percepts are the reward and the observation.
+    `interact` and `Continuing`: the percepts are the reward and the observation. Each integer of a
+    composed observation is a field.
 
     >>> import gymnasium
     >>> from bayescontrol import interact
@@ -183,9 +182,15 @@ def context_trees(
     >>> interact(problem.agent(), Continuing(env), 20, seed=0)
     Record(20 steps: actions int64, observations (reward float64, state int64))
     """
-    _require_env(env)
-    actions, observations = (as_space(s).names() for s in (env.action_space, env.observation_space))
-    return ContextTrees(actions, {"observation": observations, "reward": rewards}, **settings)
+    _require_env(env, "context trees follow one history, so vector environments are not possible")
+    actions, observed = as_space(env.action_space).names(), as_space(env.observation_space)
+    parts = observed.parts()
+    fields: dict[str, Any] = (
+        {"observation": observed.names()}
+        if len(parts) == 1
+        else {f"observation {i}": values for i, values in enumerate(parts)}
+    )
+    return ContextTrees(actions, {**fields, "reward": rewards}, **settings)
 
 
 def drive(

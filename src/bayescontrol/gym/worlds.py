@@ -96,6 +96,10 @@ class FiniteSpace:
             )
         return _element(self.space, iter(integers))
 
+    def parts(self) -> list[list[int]]:
+        """Return the values of each integer in a name."""
+        return [list(values) for values in self._ranges]
+
     def names(self) -> list[Name]:
         """Return all names in order; raise `InvalidTable` if there are too many."""
         if self.size > MAX_NAMES:
@@ -138,6 +142,10 @@ class BoxSpace:
         if not space.contains(element):
             raise UnknownAction(f"{name!r} is outside of {space}: limit the policy's output")
         return element
+
+    def parts(self) -> NoReturn:
+        """Raise `TypeError`: there are infinitely many elements."""
+        self.names()
 
     def names(self) -> NoReturn:
         """Raise `TypeError`: there are infinitely many."""
