@@ -58,15 +58,18 @@ def rewards(record: Record, reward: Callable[[Any, Any], float] | None = None) -
         return np.asarray(observed["reward"], np.float64)
     if observed.dtype.kind in "biuf" and observed.ndim == 1:
         return observed.astype(np.float64)
-    if observed.dtype == object and all(hasattr(o, "reward") for o in observed):
-        return np.array([o.reward for o in observed], np.float64)
-    if observed.dtype == object and all(isinstance(o, Mapping) and "reward" in o for o in observed):
-        return np.array([o["reward"] for o in observed], np.float64)
-    example = repr(observed[0]) if len(observed) else "none"
-    raise errors.MissingCapability(
-        f"the rewards are unknown: the first observation is {example}, neither a number nor an "
-        "object with `reward`. Pass a function: reward=lambda a, o: ..."
-    )
+    found = [
+        o.get("reward") if isinstance(o, Mapping) else getattr(o, "reward", None) for o in observed
+    ]
+    unknown = [t for t, r in enumerate(found) if r is None]
+    if unknown or not found:
+        t = unknown[0] if unknown else 0
+        what = f"observation {t + 1} is {observed[t]!r}" if found else "there are no observations"
+        raise errors.MissingCapability(
+            f"the rewards are unknown: {what}, expected a number, or an object with `reward`, such "
+            "as a NamedTuple. Or pass a function: reward=lambda a, o: ..."
+        )
+    return np.array(found, np.float64)
 
 
 def knows_means(world: Any) -> bool:

@@ -84,6 +84,16 @@ def _log_score(agent: Any, a: Any, o: Any) -> float:
     return 0.0 if o is MISSING else -float(log_predictive(agent.x, a, o)) / math.log(2.0) + 0.0
 
 
+def _drawn_mode(agent: Any, _a: Any, _o: Any) -> int:
+    """The index of the mode that chose a_t; (T,)."""
+    if not hasattr(agent.belief, "drawn"):
+        raise MissingCapability(
+            f"the modes of {agent.belief!r} have no index: record what you need of the mode, "
+            "Probe(lambda agent, a, o: repr(agent.mode))"
+        )
+    return int(agent.belief.drawn)
+
+
 def _unresolved(agent: Any, _a: Any, _o: Any) -> float:
     """The unresolved share of models, or with context trees of the latest cycles; (T,).
 
@@ -101,7 +111,7 @@ posterior = Probe(_posterior)
 #: -log2 P(o_t | âo_<t â_t): the agent's surprise, in bits.
 log_score = Probe(_log_score, "before")
 #: The index of the mode that chose a_t.
-drawn_mode = Probe(lambda agent, _a, _o: agent.belief.drawn, "before")
+drawn_mode = Probe(_drawn_mode, "before")
 #: x_t, the situation in which a_t was chosen.
 situation = Probe(lambda agent, _a, _o: agent.x, "before")
 #: The share of unresolved models.

@@ -337,7 +337,8 @@ def _hashable(x: Any) -> Any:
         hash(x)
     except TypeError:
         raise InvalidTable(
-            f"situation {x!r} is not hashable: use numbers, text or tuples, also as private states"
+            f"situation {x!r} is not hashable: use numbers, text or tuples, also as private "
+            "states; or simulate the modes, with convergence.sampled_check"
         ) from None
     return x
 
