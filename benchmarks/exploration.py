@@ -1,12 +1,13 @@
 """Choose exploration, remedy and diagnosis of agents over context trees, on worlds of their own.
 
-    python -m benchmarks.exploration [--runs 8] [--agents pure both] [--json FILE]
+    python -m benchmarks.exploration [--runs 8] [--agents pure steep+] [--json FILE]
 
-The worlds are not those of the experiment `universal`. For each world and agent it prints the
-reward per cycle in the last tenth of the run, in how many runs the agent is stuck, and the
-unresolved share at the end. A run is stuck if it gains less than half of the best known reward of
-the world, both above the reward of doing nothing. Then it prints, for several settings of
-`agent.unresolved()`, how often a threshold of the share warns in stuck and in healthy runs.
+Agents with a + have the remedy. The worlds are not those of the experiment `universal`. For each
+world and agent it prints the reward per cycle in the last tenth of the run, in how many runs the
+agent is stuck, and the unresolved share at the end. A run is stuck if it gains less than half of
+the best known reward of the world, both above the reward of doing nothing. Then it prints, for
+several settings of `agent.unresolved()`, how often a threshold of the share warns in stuck and in
+healthy runs.
 """
 
 import argparse
@@ -104,10 +105,12 @@ WORLDS = {
 
 AGENTS: dict[str, dict[str, Any]] = {
     "pure": {"exploration": None, "remedy": None},
-    "schedule": {"remedy": None},
-    "slow schedule": {"exploration": Falling(500, power=2), "remedy": None},
+    "schedule": {"exploration": Falling(500, power=3), "remedy": None},
+    "slow": {"exploration": Falling(500, power=2), "remedy": None},
+    "steep": {"exploration": Falling(500, power=4), "remedy": None},
     "remedy": {"exploration": None},
-    "both": {},
+    "schedule+": {"exploration": Falling(500, power=3)},
+    "steep+": {},
 }
 #: Settings of the diagnosis, `nats` and `distance`, and thresholds of its share.
 SETTINGS = [(nats, distance) for nats in (3e-4, 1e-3, 3e-3) for distance in (0.05, 0.1, 0.2, 0.3)]
@@ -128,7 +131,7 @@ def play(name: str, agent: str, seed: int) -> dict[str, Any]:
 
 
 def is_stuck(run: dict[str, Any]) -> bool:
-    """Return whether a run gains less than half of the best known reward."""
+    """Return whether a run gains less than half of the best known reward, above idling."""
     world = WORLDS[run["world"]]
     return bool(run["reward"] - world.idle < 0.5 * (world.best - world.idle))
 

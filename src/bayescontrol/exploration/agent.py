@@ -57,7 +57,7 @@ class Falling:
     """
 
     steps: float = 500.0
-    power: float = 3.0
+    power: float = 4.0
 
     def __post_init__(self) -> None:
         require_between("steps", self.steps, 0.0, 1e9)
@@ -95,7 +95,7 @@ def stored_choice(value: Any, name: str) -> list[Any] | None:
     """Return a value of `exploration` or `remedy` as logs store it: its name and its arguments.
 
     >>> stored_choice(Falling(100), "exploration")
-    ['Falling', 100.0, 3.0]
+    ['Falling', 100.0, 4.0]
     """
     if type(value) is Falling:  # a subclass may behave differently
         return ["Falling", float(value.steps), float(value.power)]

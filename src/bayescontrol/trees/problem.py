@@ -92,7 +92,7 @@ class ContextTrees:
             "exploration": SettingDoc(
                 '["Falling", steps, power] or null',
                 "The probability of a random action at step t = 0, 1, … is "
-                'min(1, (steps / (t + 1))^power). Default: ["Falling", 500, 3].',
+                'min(1, (steps / (t + 1))^power). Default: ["Falling", 500, 4].',
             ),
             "remedy": SettingDoc(
                 '["Remedy", share, steps, chance] or null',
