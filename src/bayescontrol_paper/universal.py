@@ -426,9 +426,9 @@ def _learning_figure(settings: Settings, columns: Columns) -> Figure:
     """Seven worlds with hidden state, one agent
 
     Higher is better. Reward per cycle over the last tenth of the run, of the rule over context
-    trees with the defaults of the library. The dotted line is what an approximation of AIXI reached by
-    search with the published number of cycles, which a short run does not have. Curves begin below
-    the axis where random actions cost much.
+    trees with the defaults of the library. The dotted line is what an approximation of AIXI
+    reached by search with the published number of cycles, which a short run does not have. Curves
+    begin below the axis where random actions cost much.
 
     lines are means, bands contain 90 % of the runs
     """
