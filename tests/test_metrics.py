@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from bayescontrol import (
+    MISSING,
     BernoulliBandit,
     ControlRule,
     FiniteBelief,
@@ -35,7 +36,7 @@ from bayescontrol.finite.examples import (
     three_modes,
 )
 from bayescontrol.finite.tabular import TabularModes, random_modes
-from bayescontrol.metrics import best_share, delusion, regret
+from bayescontrol.metrics import best_share, delusion, regret, rewards
 from bayescontrol.record import posterior, situation
 from bayescontrol.situations import stay
 
@@ -334,3 +335,12 @@ def test_a_record_without_contexts_is_refused() -> None:
         )
     with pytest.raises(UnknownArm, match="contains arm 2"):
         regret(Record([2], [RewardAndContext(0.5, (1.0, 1.0))]), world)
+
+
+def test_rewards_are_fields_and_an_observation_without_one_is_named() -> None:
+    with_context = RewardAndContext(1.0, (0.5,))
+    assert rewards(Record([0, 0], [with_context, {"reward": 2.0}])).tolist() == [1.0, 2.0]
+    with pytest.raises(MissingCapability, match=r"observation 2 is MISSING.*reward=lambda a, o"):
+        rewards(Record([0, 0], [with_context, MISSING]))
+    with pytest.raises(MissingCapability, match=r"observation 1 is \(1.0, 'x'\).*a NamedTuple"):
+        rewards(Record([0], [(1.0, "x")]))

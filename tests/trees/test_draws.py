@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 from tests.chance import chi_square
 from tests.trees import enumeration
-from tests.trees.worlds import by_field, learned, random_cycles, small, tree_of
+from tests.trees.worlds import TIGER, Tiger, by_field, learned, random_cycles, small, tree_of
 
-from bayescontrol import Stream
+from bayescontrol import Stream, interact
+from bayescontrol.errors import MissingCapability
 from bayescontrol.trees import ContextTreeBelief, ContextTrees
 
 #: The false-alarm rate of each statistical test; the seeds are fixed.
@@ -138,3 +139,8 @@ def test_the_log_odds_of_deep_nodes_do_not_overflow() -> None:
     p = m.observation_probabilities(None, 0)
     likely = (float(rewards[-1] != rewards[-2]),)
     assert p[likely] == pytest.approx(0.9, abs=0.05)
+
+
+def test_drawn_trees_have_no_index_to_record() -> None:
+    with pytest.raises(MissingCapability, match="no index: record what you need of the mode"):
+        interact(TIGER.agent(), Tiger(), 3, seed=0, probes=["drawn_mode"])

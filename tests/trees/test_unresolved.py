@@ -70,7 +70,7 @@ def test_a_single_trial_counts_only_in_its_own_context(steps: int) -> None:
             cycle[0] = int(rng.random() < 0.02)
         expected = untested_cycles(cycles, 6, 2, *trials_needed(steps))
         assert learned(small(6), cycles).unresolved(None).share == np.mean(expected)
-        differs += 0.0 < np.mean(expected) < 1.0
+        differs += bool(0.0 < np.mean(expected) < 1.0)
     assert differs >= 3
 
 
