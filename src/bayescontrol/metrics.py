@@ -67,7 +67,7 @@ def rewards(record: Record, reward: Callable[[Any, Any], float] | None = None) -
         what = f"observation {t + 1} is {observed[t]!r}" if found else "there are no observations"
         raise errors.MissingCapability(
             f"the rewards are unknown: {what}, expected a number, or an object with `reward`, such "
-            "as a NamedTuple. Or pass a function: reward=lambda a, o: ..."
+            "as a NamedTuple. Pass a function: reward=lambda a, o: ..."
         )
     return np.array(found, np.float64)
 

@@ -84,14 +84,14 @@ def _log_score(agent: Any, a: Any, o: Any) -> float:
     return 0.0 if o is MISSING else -float(log_predictive(agent.x, a, o)) / math.log(2.0) + 0.0
 
 
-def _drawn_mode(agent: Any, _a: Any, _o: Any) -> int:
-    """The index of the mode that chose a_t; (T,)."""
+def _drawn_mode(agent: Any, _a: Any, _o: Any) -> Any:
+    """The index of the mode that chose a_t, or the parameters that were drawn; (T, …)."""
     if not hasattr(agent.belief, "drawn"):
         raise MissingCapability(
             f"the modes of {agent.belief!r} have no index: record what you need of the mode, "
             "Probe(lambda agent, a, o: repr(agent.mode))"
         )
-    return int(agent.belief.drawn)
+    return agent.belief.drawn
 
 
 def _unresolved(agent: Any, _a: Any, _o: Any) -> float:

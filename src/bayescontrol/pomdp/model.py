@@ -224,8 +224,8 @@ class POMDP:
             r, z = pair
             reward = float(f"{float(r):.12g}") if isinstance(r, Real) else math.nan
         except (TypeError, ValueError, OverflowError):
-            alone = "" if self.rewards_observed else f", or one of {self.observations}"
-            raise BadEvidence(f"observation {o!r}: expected (reward, observation){alone}") from None
+            hint = "" if self.rewards_observed else f", or one of {self.observations}"
+            raise BadEvidence(f"observation {o!r}: expected (reward, observation){hint}") from None
         if not math.isfinite(reward):
             raise BadEvidence(f"reward {r!r} in {o!r}: expected a finite number")
         return reward, self.observations.place(z)

@@ -66,8 +66,9 @@ def requested_model(name: str, plain: Mapping[str, object], models: Mapping[str,
     try:
         if "settings" in kind.settings and settings["problem"] in KINDS:  # also the problem inside
             _require_small(KINDS[settings["problem"]].model_kind, settings["settings"])
-        stored = settings.pop("schedule", None)
-        schedule = None if stored is None else restored_schedule(stored, kind)
+        schedule = None
+        if "schedule" in settings:
+            schedule = restored_schedule(settings.pop("schedule"), kind)
         temperature = settings.pop("temperature", 1.0)
         model = as_model(KINDS[name](**settings), schedule, temperature)
         model.driver()
