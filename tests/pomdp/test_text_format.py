@@ -129,11 +129,6 @@ def test_names_may_look_like_statements_and_a_discount_of_one_is_the_average() -
     assert found.transition[0, 0].tolist() == [0, 1]
 
 
-def test_without_a_start_a_reset_leads_to_any_state() -> None:
-    text = HEAD + TABLES + "T: go reset\n"
-    assert read_pomdp(text).transition[:, 1].tolist() == [[0.5, 0.5]] * 2
-
-
 ERRORS = [
     ("discount: 1.5", "line 1: expected a number from 0 to 1, not '1.5'"),
     ("discount 0.9", "line 1: expected a colon after 'discount', not '0.9'"),
@@ -156,6 +151,7 @@ ERRORS = [
     (HEAD + "T: go : home 0.5\nO: go", "line 7: 'O' after 1 of 2 numbers of the entry of T in"),
     (HEAD + "T: go\n0.5 0.5\n0.5", "line 8: 'the end' after 3 of 4 .*: expected numbers, or"),
     (HEAD + "T: go : home identity", "line 6: 'identity' after 0 of 2 numbers.*or uniform"),
+    (HEAD + "T: go reset", "line 6: reset needs the statement start: before it"),
     (HEAD + "R: go : home reset", "line 6: 'reset' after 0 of 4"),
     (HEAD + "R: go 1", "line 6: R needs 2 or more of actions, states, states, observations"),
     (HEAD + "R: go : home : home : dark nan", "line 6: 'nan' after 0 of 1"),

@@ -243,9 +243,10 @@ class _Reader:
             words["uniform"] = np.full(shape[-1], 1.0 / shape[-1])
             if len(shape) == 2 and shape[0] == shape[1]:
                 words["identity"] = np.eye(shape[0])
-            if statement.text == "T":
-                uniform = np.full(shape[-1], 1.0 / shape[-1])
-                words["reset"] = uniform if self.start is None else self.start
+            if statement.text == "T" and self.start is not None:
+                words["reset"] = self.start
+            elif statement.text == "T" and word == "reset":
+                self._fail(statement, "reset needs the statement start: before it")
         if word in words:
             self._next()
             return words[word]
