@@ -74,7 +74,7 @@ def compact_log(log: Log, model: Model, created: Created, through: int) -> int:
     if through > log.sealed:
         decisions = Decisions(log)
         fold = fold_log(log, model.driver(), created, decisions, stop=through)
-        Fold(model.driver(), fold.seed).load(fold.save(), through)  # an error keeps the events
+        Fold(model.driver(), fold.seed).load(fold.save(), through)  # raises before events go
         removed = _replace(log, fold, decisions)
     log.vacuum()  # also if an earlier call was interrupted before this
     return removed

@@ -186,8 +186,8 @@ class ExploringRule(ControlRule[Any, Any, Any, Any]):
                 "of an action needs: add it to each mode"
             )
         self.exploration, self.remedy = exploration, remedy
-        #: The steps left to the mode of the remedy, the last one included, 0 if another mode acts;
-        #: and how many actions were those of the remedy.
+        #: How many steps are left to the mode of the remedy, counting that of the last action; 0 if
+        #: another mode acts. And how many actions the remedy has taken.
         self._left = 0
         self.followed = 0
         #: P(b | âo_<t, m) of every action b at the last one, given the mode m that acted. They are

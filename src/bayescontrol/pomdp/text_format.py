@@ -73,7 +73,7 @@ def read_pomdp(source: str | Path, *, rewards_observed: bool = True) -> POMDP:
             text = Path(source).read_text(encoding="utf-8")
         except UnicodeDecodeError as error:
             raise InvalidTable(f"{source} is not a text in UTF-8 ({error})") from None
-    reader = _Reader(text.removeprefix("\ufeff"))  # the mark that some editors write
+    reader = _Reader(text.removeprefix("\ufeff"))  # a byte order mark
     reader.read_statements()
     T, O, R = reader.tables()  # noqa: E741 - the names of the format
     states, actions, observations = (reader.names[name] for name in _LISTS)

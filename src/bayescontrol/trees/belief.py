@@ -321,6 +321,6 @@ class ContextTreeBelief(Saved):
 
 
 def _used_leaves(trees: "kernels.trees.Drawn", limit: float) -> BoolArray:
-    """Return which nodes are leaves with parameters; those below a cut have no slot and none."""
+    """Return which nodes are leaves with parameters; nodes below a cut have no slot."""
     leaves: BoolArray = (trees.slot > 0) & (trees.child == 0) & (trees.level - trees.slot <= limit)
     return leaves
